@@ -73,7 +73,7 @@ Proof.
   rewrite (number_stands P d x OK I). exact I.
 Qed.
 
-(* what device y of one mesh and device x of another share, dimension by dimension *)
+(* elements in both device y of one mesh and device x of another, dimension by dimension *)
 Fixpoint shared (m : mesh) (t : list dim) (y : dev) (m' : mesh) (t' : list dim) (x : dev) : nat :=
   match t, t' with
   | d :: t, e :: t' =>
@@ -274,7 +274,7 @@ Definition check_between (p : placed_plan) (bound : option nat) : answer :=
   else if negb (within bound (tile_elements (lay (begins_at p)))) then Reject (over_bound 0)
   else walk_placed bound (ends_at p) 1 (begins_at p) (way p) (Verdict (tile_elements (lay (begins_at p))) 0).
 
-(* what a plan does, and what device d receives in it *)
+(* the effect of a plan, and the elements that device d receives *)
 Fixpoint run_placed {V} (M : monoid V) (P : placed) (p : list (kind * placed)) (S : state V) : state V :=
   match p with
   | [] => S

@@ -80,7 +80,7 @@ Proof.
     apply filter_In in Hl as [Hl _]. apply in_tile_list; auto.
 Qed.
 
-(* what a device knows of element g before: its own summand, if it stands in the source and g is in its tile *)
+(* the summands of element g that a device knows before: its own summand, if it stands in the source and g is in its tile *)
 Definition start_at (P : placed) (g : idx) : knowledge nat := fun d =>
   match place_of P d with Some x => start (lay P) g x | None => [] end.
 (* After the transfers ts every holder of an element in the target has been reached by all its summands. *)

@@ -8,7 +8,7 @@ From Reshard Require Import Mesh Layout Step Meaning Simulate Received Check Pro
 
 Definition has (L : layout) (x : dev) (e : idx) : Prop := holds (mesh_of L) (full L) x e.
 
-(* what x holds after: its summand of every element of its tile *)
+(* the values of x after: its summand of every element of its tile *)
 Definition element (L : layout) (x : dev) (l : idx) : idx :=
   ev (mesh_of L) (unreduced L) x :: gidx (mesh_of L) (dims L) x l.
 

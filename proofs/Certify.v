@@ -87,7 +87,7 @@ Proof.
   etransitivity; [exact R|]. eapply exchange_optimal; eauto. rewrite <- E; auto.
 Qed.
 
-(* what a device knows of element g before: its own summand, if g is in its tile *)
+(* the summands of element g that a device knows before: its own summand, if g is in its tile *)
 Definition start (L : layout) (g : idx) : knowledge dev := fun x =>
   if same_list (quot (mesh_of L) (dims L) g) (shard_of (mesh_of L) (dims L) x) then [ev (mesh_of L) (unreduced L) x]
     else [].

@@ -37,7 +37,7 @@ Definition check_plan (p : plan) (bound : option nat) : answer :=
   else if negb (within bound (tile_elements (source p))) then Reject (over_bound 0)
   else walk bound (target p) 1 (source p) (steps p) (Verdict (tile_elements (source p)) 0).
 
-(* what a plan does *)
+(* the effect of a plan *)
 Fixpoint run {V} (M : monoid V) (L : layout) (p : list step) (S : state V) : state V :=
   match p with [] => S | (k, L') :: r => run M L' r (exec M k L L' S) end.
 Definition layouts (p : plan) : list layout := source p :: map snd (steps p).

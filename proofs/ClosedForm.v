@@ -10,7 +10,7 @@ From Coq Require Import List Arith Lia PeanoNat Bool.
 Import ListNotations.
 From Reshard Require Import Mesh Layout Step Meaning Simulate Received Check Protocol Bound.
 
-(* What an exchange receives, counted dimension by dimension. *)
+(* The elements that an exchange receives, counted dimension by dimension. *)
 Lemma exchange_foreign L L' x : layout_ok L = true -> layout_ok L' = true -> same_shape (dims L) (dims L') ->
   same_mesh L L' = true -> ev (mesh_of L) (unreduced L) x = ev (mesh_of L') (unreduced L') x ->
   summand_count L = summand_count L' -> valid (mesh_of L') x ->
@@ -310,7 +310,7 @@ Proof.
     + exists x. split; auto. lia.
 Qed.
 
-(* What an exchange receives on device x: its new tile, less what two intervals share in every dimension. *)
+(* The elements that an exchange receives on device x: its new tile, less what two intervals share in every dimension. *)
 Theorem exchange_exact L L' x : layout_ok L = true -> layout_ok L' = true -> same_shape (dims L) (dims L') ->
   same_mesh L L' = true -> summand_count L = summand_count L' -> valid (mesh_of L) x ->
   received exchange L L' x = foreign_at L L' x.
@@ -347,7 +347,7 @@ Proof.
   - rewrite (even_splits m e d B); auto. rewrite orb_true_r; auto.
 Qed.
 
-(* Where lists are prefixes of each other foreign_elements is exactly what the busiest receiver of an exchange gets. *)
+(* If lists are prefixes of each other, foreign_elements is exactly what the busiest receiver of an exchange gets. *)
 Lemma foreign_attained L L' : layout_ok L = true -> layout_ok L' = true -> same_shape (dims L) (dims L') ->
   same_mesh L L' = true -> same_unreduced L L' = true -> forall2b (nests (mesh_of L)) (dims L) (dims L') = true ->
   exists x, valid (mesh_of L) x /\ received exchange L L' x = foreign_elements L L'.
@@ -387,7 +387,7 @@ Proof.
   apply foreign_attained; try tauto. apply joins_nests; tauto.
 Qed.
 
-(* Where sizes divide, a gather over a group of g receives T (g - 1), as an all_to_all T (g - 1) / g. *)
+(* If sizes divide, a gather over a group of g receives T (g - 1), as an all_to_all T (g - 1) / g. *)
 Theorem all_gather_closed L L' : layout_ok L = true -> type_step L all_gather L' = true -> comparable L L' = true ->
   certified all_gather L L' = tile_elements L' - tile_elements L.
 Proof.

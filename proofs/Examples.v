@@ -49,7 +49,7 @@ Proof. split; reflexivity. Qed.
 Example bounds :
   lower_bound (lay [0; 1] [] []) (lay [1] [2] []) = Some 24 /\          (* the lists part ways: the whole tile *)
   lower_bound (lay [0; 1; 2] [] []) (lay [] [2; 0; 1] []) = Some 11 /\
-  lower_bound (lay [0; 1] [] []) (lay [0] [] []) = Some 48 /\           (* prefixes: what is missing *)
+  lower_bound (lay [0; 1] [] []) (lay [0] [] []) = Some 48 /\           (* prefixes: the missing part *)
   lower_bound (line [0; 1] []) (line [0] []) = Some 2 /\
   lower_bound (lay [1] [] [0; 2]) (lay [1] [] []) = Some 72 /\          (* an all_reduce is optimal *)
   lower_bound (lay [] [] []) (lay [] [] [0]) = None.

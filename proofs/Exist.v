@@ -144,7 +144,7 @@ Proof.
   apply PM, H. eapply in_used; eauto.
 Qed.
 
-(* What t lacks against s in dimension i divides its tile there: the dimension can be split by one more such atom. *)
+(* The factors that t lacks against s in dimension i divide its tile there: the dimension can be split by one more such atom. *)
 Lemma lacking_divides t s i p : fit t -> fit s -> same_shape t s -> i < length t ->
   prime_size p -> in_dim m t i p < in_dim m s i p -> Nat.divide (shard_count m (dim_at t i) * p) (extent (dim_at t i)).
 Proof.
@@ -294,7 +294,7 @@ Proof.
   intros i Hi. apply Nat.eqb_eq. apply H; auto.
 Qed.
 
-(* how far u is from w: what it lacks, over all dimensions and primes *)
+(* the distance from u to w: the missing factors, over all dimensions and primes *)
 Definition lack (w u : list dim) : nat :=
   sumf (fun ia => in_dim m w (fst ia) (sz m (snd ia)) - in_dim m u (fst ia) (sz m (snd ia)))
     (list_prod (seq 0 (length w)) (seq 0 (length m))).
@@ -460,7 +460,7 @@ Proof.
     apply opt_portable; auto.
 Qed.
 
-(* Without an exchange: slice, then permutes and all_to_alls of equal tiles, then gather, within the ends' memory. *)
+(* A plan with no exchange: slice, then permutes and all_to_alls of equal tiles, then gather, within the ends' memory. *)
 Theorem memory_bounded_existence s t : fit s -> fit t -> same_shape s t ->
   exists u w p v, Forall is_portable p /\
     check_plan (Plan (plain s) (plain t) (opt slice s u ++ p ++ opt all_gather w t))

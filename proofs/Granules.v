@@ -44,7 +44,7 @@ Fixpoint touched (p : program) (D : disk) : list granule :=
   | write g v go => g :: touched go (overwrite D g v)
   end.
 
-(* what a byte of the target should be *)
+(* the right value of a byte of the target *)
 Inductive wish := Copy (a : address) | Fixed (v : nat).
 Definition right (p : program) (targets : list address) (want : address -> wish) : Prop :=
   forall D a, In a targets -> result p D a = match want a with Copy b => D b | Fixed v => v end.
@@ -155,7 +155,7 @@ Proof.
   - f_equal. pose proof (Nat.div_mod (o / k) w ltac:(lia)). pose proof (Nat.div_mod o k ltac:(lia)). nia.
 Qed.
 
-(* The job: headers of these lengths stand before the bytes of each file; what a target's says is no matter. *)
+(* The job: headers of these lengths stand before the bytes of each file; the content of a target's header does not matter. *)
 Variables (source target : cut) (before after : list nat) (says : nat -> nat -> nat).
 Definition source_size (i : nat) : nat := nth i before 0 + file_bytes source i.
 Definition target_size (j : nat) : nat := nth j after 0 + file_bytes target j.
@@ -234,7 +234,7 @@ Proof.
 Qed.
 End Granules.
 
-(* Where the memory holds all, the bound is met: two rows of four bytes become two pairs of columns, in granules of two
+(* If the memory holds everything, the bound is met: two rows of four bytes become two pairs of columns, in granules of two
    bytes, behind a header of one byte at the target. *)
 Definition rows := Cut 1 [1; 1] 4.
 Definition columns := Cut 2 [2; 2] 1.
@@ -248,7 +248,7 @@ Theorem bound_met D :
   length (touched 2 at_once D) = granules_bound 2 rows columns [0; 0] [1; 1].
 Proof. split; [|reflexivity]. intros E a I. simpl in I. repeat (destruct I as [<-|I]; [reflexivity|]). destruct I. Qed.
 
-(* Where the memory is small the bound is out of reach.  Bytes are moved as they are: byte k of n lies in granule from k
+(* If the memory is small, the bound is out of reach.  Bytes are moved as they are: byte k of n lies in granule from k
    of the source and in granule to k of the target.  Who reads and writes each granule once keeps what it has read until
    it is written, so before the first write it keeps a band: all of the source's granules that have a byte of some
    granule of the target. *)

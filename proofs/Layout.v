@@ -25,7 +25,7 @@ Fixpoint size (m : mesh) (t : list dim) : nat :=
 Definition tile_elements (L : layout) : nat := size (mesh_of L) (dims L).
 
 Definition used (t : list dim) : list nat := flat_map atoms t.
-(* atoms over which the array is replicated *)
+(* the replicated atoms of the array *)
 Definition rest (m : mesh) (t : list dim) : list nat :=
   filter (fun a => negb (existsb (Nat.eqb a) (used t))) (seq 0 (length m)).
 

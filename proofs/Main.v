@@ -31,9 +31,9 @@ Print Assumptions lower_bound_tiles.
 Print Assumptions heuristic_admissible.
 (* That is the optimum where in every dimension one axis list is a prefix of the other and boundaries nest. *)
 Print Assumptions lower_bound_comparable.
-(* Where two lists part ways and sizes divide, some device receives its whole target tile. *)
+(* If two lists part ways and sizes divide, some device receives its whole target tile. *)
 Print Assumptions lower_bound_incomparable.
-(* What an exchange receives is exact on every device: its tile less what intervals share. *)
+(* The count of an exchange is exact on every device: its tile less what intervals share. *)
 Print Assumptions exchange_exact.
 (* A typed all_to_all, and a typed all_gather, is at the lower bound: T (g - 1) / g and T (g - 1) where tiles nest. *)
 Print Assumptions all_to_all_optimal.

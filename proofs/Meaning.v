@@ -1,4 +1,4 @@
-(* What a layout means.
+(* The meaning of a layout.
    state V             what every device holds: device -> local index -> value
    denotes L A S       S holds the family A (summand -> array) laid out by L; replicas are equal, and nothing is
                        said about indices past the extents
@@ -22,7 +22,7 @@ Definition denotes {V} (L : layout) (A : nat -> idx -> V) (S : state V) : Prop :
   forall x l, valid (mesh_of L) x -> in_tile (mesh_of L) (dims L) x l ->
     S x l = A (ev (mesh_of L) (unreduced L) x) (gidx (mesh_of L) (dims L) x l).
 
-(* Where an element lies: its shard numbers and its place in that shard. *)
+(* The place of an element: its shard numbers and its place in that shard. *)
 Fixpoint quot (m : mesh) (t : list dim) (g : idx) : list nat :=
   match t, g with d :: t, i :: g => i / tile_extent m d :: quot m t g | _, _ => [] end.
 Fixpoint rem (m : mesh) (t : list dim) (g : idx) : idx :=

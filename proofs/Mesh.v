@@ -158,7 +158,7 @@ Proof.
   apply (In_nth _ _ 1) in Hs as [a [Ha <-]]. specialize (B a). unfold sz in B. lia.
 Qed.
 
-(* The device all of whose digits are zero. *)
+(* The device with zero digits only. *)
 Definition zero_dev (m : mesh) : dev := map (fun _ => 0) m.
 Lemma zero_nth m a : nth a (zero_dev m) 0 = 0.
 Proof. unfold zero_dev. revert a; induction m as [|k m IH]; intros [|a]; simpl; auto. Qed.
@@ -184,7 +184,7 @@ Proof.
   rewrite upd_setd by (apply H; auto). apply IH. intros; apply H; auto.
 Qed.
 
-(* What is written does not depend on what was there. *)
+(* The written digits do not depend on the old ones. *)
 Lemma setd_in m l v x y a : length x = length y -> In a l ->
   nth a (setd m l v x) 0 = nth a (setd m l v y) 0.
 Proof.

@@ -1,4 +1,4 @@
-(* How many permutes suffice.  Where all atoms of the mesh have one prime size (powers of two, say): two.
+(* How many permutes suffice.  If all atoms of the mesh have one prime size (powers of two, say): two.
    two_permutes   slice, permute, one wide all_to_all, permute, all_gather; no tile above the ends' *)
 From Coq Require Import List Arith Lia PeanoNat Permutation Bool.
 Import ListNotations.

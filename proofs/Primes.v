@@ -1,4 +1,4 @@
-(* Counting prime factors: what a dimension lacks divides its tile. *)
+(* Counting prime factors: the missing factors of a dimension divide its tile. *)
 From Coq Require Import List Arith Lia PeanoNat Permutation Bool.
 Import ListNotations.
 From Reshard Require Import Mesh Layout Received.

@@ -31,7 +31,7 @@ Proof.
   - intros H s Hs. apply in_seq in Hs. apply existsb_In, H. lia.
 Qed.
 
-(* who receives nothing about e learns nothing about it *)
+(* a device that receives nothing about e learns nothing about it *)
 Lemma learn_receives e ts K d : ~ In d (map to (about e ts)) -> learn e K ts d = K d.
 Proof.
   revert K; induction ts as [|t ts IH]; intros K N; auto. simpl in *. unfold learn in *. simpl.
@@ -41,7 +41,7 @@ Proof.
   - rewrite IH by auto. unfold learn1. destruct (eeq (what t) e); auto. tauto.
 Qed.
 
-(* what a device knows came from its own start or from a start of some sender *)
+(* the knowledge of a device came from its own start or from the start of a sender *)
 Lemma learn_origin e ts K d s : In s (learn e K ts d) ->
   In s (K d) \/ exists t, In t (about e ts) /\ In s (K (from t)).
 Proof.

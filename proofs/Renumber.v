@@ -30,7 +30,7 @@ Proof.
   unfold tile_elements. symmetry. apply size_shards; auto.
 Qed.
 
-(* What the permute is certified to receive: one tile, or nothing. *)
+(* The certified number of the permute: one tile, or nothing. *)
 Definition renumbered (P P' : placed) : nat := certified_placed permute P P'.
 Lemma renumbered_le P P' : renumbers P P' = true -> renumbered P P' <= tile_elements (lay P).
 Proof.
@@ -50,7 +50,7 @@ Proof.
   apply same_list_ok in N. apply same_layout_ok in L. destruct P as [a n], Q as [b k]; cbn in *. subst. reflexivity.
 Qed.
 
-(* What was held and received before does not matter to what is accepted. *)
+(* Acceptance does not depend on the elements held and received before. *)
 Lemma walk_peak bound tgt p : forall n P v w, walk_placed bound tgt n P p v = Accept w -> peak v <= peak w.
 Proof.
   induction p as [|[k P1] p IH]; cbn [walk_placed]; intros n P v w H.
@@ -97,7 +97,7 @@ Proof.
   cbn [andb peak received_total]. rewrite Nat.max_id. reflexivity.
 Qed.
 
-(* What begins in the new numbering may begin in the old one. *)
+(* A plan from the new numbering is also one from the old numbering. *)
 Theorem renumber_first P P' T p b v : placed_ok P = true -> renumbers P P' = true ->
   check_between (Placed_plan P' T p) (Some b) = Accept v ->
   exists w, check_between (Placed_plan P T ((permute, P') :: p)) (Some b) = Accept w /\
@@ -116,7 +116,7 @@ Proof.
   exists w. split; [exact A|]. unfold renumbered in L. cbn [received_total peak] in *. split; lia.
 Qed.
 
-(* What ends in the old numbering may end in the new one. *)
+(* A plan to the old numbering is also one to the new numbering. *)
 Theorem renumber_last P Q T p b v : renumbers Q T = true -> tile_elements (lay Q) <= b ->
   check_between (Placed_plan P Q p) (Some b) = Accept v ->
   exists w, check_between (Placed_plan P T (p ++ [(permute, T)])) (Some b) = Accept w /\

@@ -62,7 +62,7 @@ Definition schedule_ok (k : kind) (L L' : layout) (x : dev) (s : schedule) : boo
   forallb (sender_ok k L L' x) (receives s) && covers k L L' x s &&
   match k with zero_fill => true | _ => match fills s with [] => true | _ => false end end.
 
-(* The boxes that y sends to x are, in order, those that x receives from y. *)
+(* y sends to x the boxes that x receives from y, in the same order. *)
 Definition same_areas (b c : list area) : bool :=
   forall2b (forall2b (fun p q => (fst p =? fst q) && (snd p =? snd q))) b c.
 Definition between (y : dev) (ts : list transfer) : list area :=
@@ -81,7 +81,7 @@ Definition check_schedules (L : layout) (k : kind) (L' : layout) (ss : list sche
   forallb (fun xs => schedule_ok k L L' (fst xs) (snd xs)) xss &&
   (negb (same_mesh L L') || pairs_ok (mesh_of L') xss).
 
-(* Running them.  Where nothing is received the fill stands. *)
+(* Running them.  The fill stays if nothing is received. *)
 Fixpoint schedule_of (xss : list (dev * schedule)) (x : dev) : schedule :=
   match xss with
   | [] => Schedule [] [] []
@@ -347,7 +347,7 @@ Proof.
     apply Nat.eqb_eq in P. unfold shard_count in P; simpl in P. unfold summand_count. rewrite <- E. exact P.
   - apply Add; tauto.
   - apply Add; tauto.
-  - (* zero_fill: what the schedule keeps is what the step keeps *)
+  - (* zero_fill: the schedule and the step keep the same elements *)
     destruct (step_sound M L zero_fill L' G S OK T (ex_intro _ A (conj D HT))) as [A' [D' HT']].
     destruct P as [[[E U] P] N].
     exists A'. split; auto. intros x l Hx Hl. rewrite <- (D' x l Hx Hl).

@@ -1,4 +1,4 @@
-(* What every step does to the tiles, and that it keeps the meaning.
+(* The effect of every step on the tiles, and a proof that it keeps the meaning.
    exec k L L' S      the state after the step, element by element
    step_sound         a typed step takes a distribution of an array to a distribution of the same array *)
 From Coq Require Import List Arith Lia PeanoNat Permutation Bool.
@@ -19,7 +19,7 @@ Definition perm_dev (m : mesh) (t t' : list dim) (x : dev) : dev :=
 Definition reduced (L L' : layout) : list nat := minus (unreduced L) (unreduced L').
 Definition added (L L' : layout) : list nat := minus (unreduced L') (unreduced L).
 
-(* Of the devices that differ on the added atoms the one that keeps element g in a zero_fill. *)
+(* Among devices that differ on the added atoms, the one that keeps element g in a zero_fill. *)
 Definition keeper (L L' : layout) (g : idx) : nat :=
   ev (mesh_of L) (added L L')
     (setdims (mesh_of L) (dims L) (quot (mesh_of L) (dims L) g) (zero_dev (mesh_of L))).
@@ -207,7 +207,7 @@ Proof.
   - rewrite Q1, Hq. unfold shard_of. auto.
 Qed.
 
-(* Splitting a dimension further only shrinks tiles: who holds an element after, held it before. *)
+(* Splitting a dimension further only shrinks tiles: a device that holds an element after held it before. *)
 Lemma splits_holds m t t' x g : mesh_ok m = true -> valid m x -> same_shape t t' ->
   forall2b (splits m) t t' = true -> holds m t' x g -> holds m t x g.
 Proof.

@@ -9,7 +9,7 @@ Inductive kind :=
 | slice | all_gather | all_to_all | permute | reduce_scatter | all_reduce | zero_fill | exchange.
 Definition step : Type := kind * layout.
 
-(* What is left of l after the prefix p. *)
+(* The rest of l after the prefix p. *)
 Fixpoint after_prefix (l p : list nat) {struct p} : option (list nat) :=
   match p, l with
   | [], _ => Some l

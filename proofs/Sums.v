@@ -237,7 +237,7 @@ Proof.
     apply filter_In. split; [apply H; auto|apply mem_in; auto].
 Qed.
 
-(* What every element costs at least, some device receives its share of. *)
+(* Some device receives at least its share of the cost of all elements. *)
 Lemma busiest b ds es ts : NoDup ds -> NoDup es -> ds <> [] -> (forall t, In t ts -> In (to t) ds) ->
   (forall e, In e es -> b <= length (about e ts)) ->
   exists d, In d ds /\ length es * b <= length ds * recv d ts.

@@ -91,7 +91,7 @@ std::string rules_table(const Synthesis& made, bool times, const Page& page) {
 }  // namespace
 
 std::string explanation(const Synthesis& made, const Options& asked, const Page& page) {
-    return plan_table(made, asked.machine, page) +
+    return plan_table(made, asked.machine, page) + fmt::format("policy row {}: {}\n", made.row.name, made.row.about) +
            fmt::format("\nconsidered for the least {}, of a device:\n", name(asked.objective)) +
            bytes_table(made, page) + "\n" + times_table(made, asked.machine, page) + "\n" +
            rules_table(made, asked.clock != nullptr, page);

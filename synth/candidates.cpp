@@ -9,6 +9,7 @@
 
 #include "reshard/planner/refinement.hpp"
 #include "reshard/text.hpp"
+#include "src/tables/step_kinds.hpp"
 #include "synth/overlap/overlap_steps.hpp"
 #include "synth/rules/fuse_steps.hpp"
 
@@ -16,7 +17,7 @@ namespace reshard {
 
 namespace {
 
-// The order of candidates under an objective; later entries break ties.
+// The order of candidates under an objective. Later entries break ties.
 using Rank = std::tuple<Index, Index, Index, Index, Index>;
 
 Rank rank_of(const Alternative& candidate, Objective objective) {
@@ -36,7 +37,7 @@ Rank rank_of(const Alternative& candidate, Objective objective) {
     return {moves, received, time, steps, peak};
 }
 
-// What the user's first steps hold is the user's; a limit on it is the judge's.
+// The user's first steps may hold larger tiles. The judge holds them to the user's limit.
 Index peak_allowed(const Problem& problem, const std::vector<Step>& first_steps) {
     Index peak = std::max(tile_bytes(problem.source), tile_bytes(problem.target));
     for (const Step& step : first_steps) peak = std::max(peak, tile_bytes(step.layout));
@@ -58,15 +59,6 @@ bool overlaps_levels(const Options& options) {
     return options.capabilities.steps_overlap && options.machine.levels.size() > 1;
 }
 
-bool weighs_collectives(const Options& options) {
-    return options.objective == Objective::time && options.vocabulary == Vocabulary::all && overlaps_levels(options);
-}
-
-Options of_collectives(Options options) {
-    options.vocabulary = Vocabulary::collectives;
-    return options;
-}
-
 bool at_bound(const Judged<Plan>& plan) {
     return plan.verdict().received_bytes_max_device == plan.verdict().lower_bound_bytes;
 }
@@ -76,8 +68,7 @@ bool unbeatable(const Judged<Plan>& best, Objective objective) {
     switch (objective) {
         case Objective::time:
             // Every plan ends with a copy of the target's tile; slices are views.
-            return std::ranges::all_of(best.plan().steps,
-                                       [](const Step& step) { return step.kind == StepKind::slice; });
+            return std::ranges::all_of(best.plan().steps, [](const Step& step) { return is_view(step.kind); });
         case Objective::bytes:
             return at_bound(best);
         case Objective::steps:
@@ -116,7 +107,7 @@ bool Candidates::judge(std::string rule, Plan plan) {
     return judge_as(std::move(rule), std::move(plan), execution, true);
 }
 
-// One step after the other a plan takes longer than fused; in pieces its levels may take turns.
+// Serial steps take longer than fused ones, but in pieces their levels may work at the same time.
 void Candidates::judge_in_pieces(std::string rule, Plan plan) {
     plan = completed(std::move(plan));
     if (known(plan) || !std::holds_alternative<AsSteps>(execution_for(plan, options_))) return;
@@ -143,7 +134,7 @@ void Candidates::keep(std::string rule, Judged<Plan> judged) {
     if (std::ranges::none_of(kept_, same)) note(std::move(rule), std::move(judged));
 }
 
-// Ends in the user's own names, behind the user's first steps.
+// The plan with the ends in the user's own names, behind the user's first steps.
 Plan Candidates::completed(Plan plan) const {
     if (!plan.steps.empty() && same_tiles(plan.steps.back().layout, plan.target))
         plan.steps.back().layout = plan.target;
@@ -155,7 +146,7 @@ Plan Candidates::completed(Plan plan) const {
     return plan;
 }
 
-// The first rule that finds a plan keeps it.
+// True if an earlier rule's plan is kept, false if it was rejected, nullopt if the plan is new.
 std::optional<bool> Candidates::known(const Plan& plan) const {
     const auto same = [&](const Alternative& other) { return other.plan() == plan; };
     if (std::ranges::any_of(kept_, same)) return true;
@@ -166,7 +157,7 @@ std::optional<bool> Candidates::known(const Plan& plan) const {
 bool Candidates::judge_as(std::string rule, Plan plan, const Execution& execution, bool may_overlap) {
     if (const auto kept = known(plan)) return *kept;
     auto judged = judged_as(std::move(plan), execution);
-    if (!judged) return false;  // a searcher was wrong, or sizes do not divide
+    if (!judged) return false;  // a rule was wrong, or sizes do not divide
     if (auto pieces = may_overlap ? in_overlapped_pieces(*judged, options_) : std::nullopt) judged = std::move(*pieces);
     return note(std::move(rule), *std::move(judged));
 }
@@ -183,10 +174,10 @@ bool Candidates::note(std::string rule, Judged<Plan> judged) {
     return kept;
 }
 
-// Why a right plan may not be chosen; empty when it may. Of plans over the user's limit the nearest is remembered.
+// Why a right plan may not be chosen; otherwise empty. Remembers the plan nearest to the user's limit.
 std::string Candidates::over_limit(const Judged<Plan>& candidate) {
     const Verdict& verdict = candidate.verdict();
-    // The user's first steps may be of any kind.
+    // The user's first steps may have any kind.
     const auto own = std::span(candidate.plan().steps).subspan(options_.first_steps.size());
     if (!std::ranges::all_of(own, [&](const Step& step) { return allows(options_.vocabulary, step.kind); }))
         return "it exchanges, which is no collective";

@@ -1,34 +1,28 @@
-// Candidates, judged: which may be chosen, which is the best, and why the others lost.
+// Judges, prices and orders the plans that rules propose: which may be chosen, which is best, why the others lost.
 #pragma once
 
 #include "reshard/synthesize.hpp"
 
 namespace reshard {
 
-/// Steps that move between devices.
+/// The number of steps that communicate.
 [[nodiscard]] Index moving_steps(const Plan& plan);
 
-/// How a plan of this question runs. First steps that the user named run as steps.
+/// How a plan of this question runs. With first steps of the user it runs step by step.
 [[nodiscard]] Execution execution_for(const Plan& plan, const Options& options);
 
-/// Steps of plans of this question may go over different levels at once. Steps over one level add up all the same.
+/// True if steps may use different levels at the same time. Steps over one level still add up.
 [[nodiscard]] bool overlaps_levels(const Options& options);
 
-/// What collectives alone would answer is a candidate, too: one after the other their steps may end later than an
-/// exchange, and sooner in pieces.
-[[nodiscard]] bool weighs_collectives(const Options& options);
-/// The same question for collectives alone.
-[[nodiscard]] Options of_collectives(Options options);
-
-/// It receives no more than any plan must.
+/// True if the plan receives no more than every plan must.
 [[nodiscard]] bool at_bound(const Judged<Plan>& plan);
-/// No plan is better, whatever the vocabulary.
+/// True if no plan is better in any vocabulary.
 [[nodiscard]] bool unbeatable(const Judged<Plan>& best, Objective objective);
 
-/// Why there is no plan where rules are off.
+/// The error if rules are off and the others find no plan.
 [[nodiscard]] Error no_rule_left(const Options& options);
 
-/// Puts what was judged in place of `made`; false when it was not passed.
+/// Replaces `made` by the judged plan; false if the judge refused it.
 inline bool rejudge(Judged<Plan>& made, const Result<Judged<Plan>>& judged) {
     if (judged) made = *judged;
     return judged.has_value();
@@ -38,37 +32,36 @@ class Candidates {
 public:
     Candidates(const Problem& problem, const Options& options);
 
-    /// The whole: from the user's source, first steps included.
+    /// The whole problem, from the user's source on.
     [[nodiscard]] const Problem& problem() const { return problem_; }
     [[nodiscard]] Index floor_bytes() const { return floor_bytes_; }
-    /// No plan may hold a larger tile: the floor, also of the user's first steps.
+    /// No plan may hold a larger tile. This is the floor, raised to the tiles of the user's first steps.
     [[nodiscard]] Index peak_bytes_max() const { return peak_bytes_max_; }
 
-    /// Judges a candidate with the user's first steps in front, as it would run; one that would run as one exchange is
-    /// that exchange. Keeps it when it is right and within the limits, else notes why not. True when it is kept.
+    /// Judges a candidate as it would run, behind the user's first steps. If it would run as one exchange, it becomes
+    /// that exchange. Returns true and keeps it if it is right and within the limits; otherwise notes the reason.
     bool judge(std::string rule, Plan plan);
-    /// The same after `shortcut`; and as it is, in pieces, where that makes the levels of its steps overlap.
+    /// The same after `shortcut`. Also judges the plan unchanged, in pieces, if its levels then overlap.
     bool consider(std::string rule, Plan plan);
-    /// The same for a candidate whose steps run as steps whatever the backend can do: it is there to be compared with.
+    /// The same for a baseline, whose steps run one by one on every backend.
     void show(std::string rule, Plan plan);
-    /// What another question has answered, which has judged it as it runs, first steps included.
+    /// Adds the answer of another question, which is already judged as it runs, with the first steps.
     void keep(std::string rule, Judged<Plan> judged);
 
-    /// The cheapest that is kept; nullptr for none. Later ones must be cheaper, so that the first rule keeps a plan.
+    /// The cheapest kept candidate, or nullptr. A later candidate must be cheaper, so the first rule wins ties.
     [[nodiscard]] const Alternative* best() const;
-    /// The best so far is chosen: what is judged from now on is only listed beside it, so that asking for the others
-    /// changes no plan. pre: best().
+    /// Chooses the best candidate so far. Later ones are only listed, so `explain` changes no plan. pre: best().
     void settle();
     [[nodiscard]] bool settled() const { return chosen_.has_value(); }
-    /// What was proposed so far, and how many of it are right, new and within the limits.
+    /// The plans proposed so far, and how many of them are right, new and within the limits.
     struct Count {
         Index proposed = 0;
         Index kept = 0;
     };
     [[nodiscard]] Count count() const { return {proposed_, std::ssize(kept_)}; }
-    /// Why there is none.
+    /// The error if no candidate is kept.
     [[nodiscard]] Error no_plan() const;
-    /// All candidates, the winner first, with the reason against each. Leaves none behind.
+    /// Moves out all candidates, the winner first, with the reason against each.
     [[nodiscard]] std::vector<Alternative> take_all();
 
 private:

@@ -1,4 +1,5 @@
-// The front door: refuse what is no question, bring both ends to one order of devices, ask for the answer.
+// The front door: refuse bad questions, bring both ends to one shape, one order of devices and one reduction, and
+// answer.
 #include "reshard/synthesize.hpp"
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 #include "src/base/try.hpp"
 #include "synth/answer.hpp"
 #include "synth/overlap/overlap_steps.hpp"
-#include "synth/rule_table.hpp"
+#include "synth/policy.hpp"
 #include "synth/rules/averages.hpp"
 
 namespace reshard {
@@ -22,7 +23,7 @@ std::string_view name(StopReason reason) {
 
 namespace {
 
-// The user's steps must be typed one after the other.
+// The user's steps must be typed one after another.
 Result<void> validate_first_steps(const Problem& problem, const std::vector<Step>& steps) {
     const Layout* before = &problem.source;
     for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -58,8 +59,8 @@ Result<Judged<Plan>> judge_as_it_runs(Plan plan, const Options& options) {
     return judge(std::move(plan), execution, options.limits);
 }
 
-// What is averaged in part moves as sums do. Nullopt where the divisors of the ends do not meet; they do where one end
-// has no summands.
+// An array that is averaged in part moves as sums do. nullopt if the divisors of the ends do not fit, which happens
+// only if both ends have summands.
 std::optional<Result<Synthesis>> by_sums(const Problem& problem, const Options& options) {
     if (auto typed = validate_first_steps(problem, options.first_steps); !typed)
         return Result<Synthesis>(tl::unexpected(typed.error()));
@@ -82,12 +83,12 @@ std::optional<Result<Synthesis>> by_sums(const Problem& problem, const Options& 
     return made;
 }
 
-// One end has no summands.
+// pre: one end has no summands.
 Result<Synthesis> half(const Problem& problem, const Options& options) {
     return averages_in_part(problem) ? *by_sums(problem, options) : of_one_reduction(problem, options);
 }
 
-// Summands of one kind do not become summands of another: the way leads through the reduced array.
+// Summands of one kind never become summands of another, so the plan passes through the reduced array.
 Result<Synthesis> by_halves(const Problem& problem, const Options& options) {
     if (is_off(options, "reduce_first")) return tl::unexpected(no_rule_left(options));
     const Index begin = now(options);
@@ -114,6 +115,7 @@ Result<Synthesis> by_halves(const Problem& problem, const Options& options) {
     }
     made->states += rest->states;
     made->rule = "reduce_first";
+    made->row = halves_row();
     made->optimal = made->verdict().received_bytes_max_device == made->verdict().lower_bound_bytes;
     made->search_complete = made->optimal && options.objective == Objective::bytes && !is_off(options, "search");
     if (!options.explain) return made;
@@ -131,7 +133,7 @@ Result<Synthesis> by_sums_or_halves(const Problem& problem, const Options& optio
 Result<Synthesis> in_these_orders(const Problem& problem, const Options& options) {
     if (!averages_in_part(problem) && !mixes_reductions(problem)) return of_one_reduction(problem, options);
     if (!weighs_collectives(options) || is_off(options, "collectives")) return by_sums_or_halves(problem, options);
-    // The wholes are weighed: what the sums alone would take may not divide, and halves do not overlap.
+    // Compares whole plans: plans as sums may not divide, and halves do not overlap.
     Options without = options;
     without.without.emplace_back("collectives");
     auto made = by_sums_or_halves(problem, without);

@@ -1,4 +1,4 @@
-// A question to the planner: two layouts, what is best, what may be used, and the limits.
+// A question to the planner: two layouts, an objective, a vocabulary, and limits.
 #pragma once
 
 #include <string>
@@ -7,23 +7,24 @@
 
 namespace reshard {
 
-/// One array and where it is wanted.
+/// One array and its target layout.
 struct Problem {
-    Layout source;  ///< where the array is
-    Layout target;  ///< where it is wanted
+    Layout source;  ///< the layout it has
+    Layout target;  ///< the layout it shall have
     friend bool operator==(const Problem&, const Problem&) = default;
 };
 
-/// The same problem with ends of one shape: a reshape moves nothing by itself. Every device holds the same elements as
-/// before, in the same order in a dense row-major tile. Ends of one shape stay as they are. Errors: as validate;
-/// mismatch (element types or numbers of elements differ); unsupported (more than 2^22 pieces).
+/// Returns the same problem with ends of one shape. A reshape moves nothing: every device holds the same elements, in
+/// the same order of a dense row-major tile. Ends of one shape stay as they are. Errors: as validate; mismatch (element
+/// types or numbers of elements differ); unsupported (more than 2^22 pieces).
 [[nodiscard]] Result<Problem> unified(const Problem& problem);
 
-/// A warning about a problem that may be misread; empty if it cannot be. Two shapes with the same extents in another
-/// order are a reshape, which keeps elements in row-major order, and no transposition. Extents of 1 do not count.
+/// Returns a warning about a problem that looks like a transposition, otherwise an empty text. Two shapes with the same
+/// extents in another order are a reshape, which keeps elements in row-major order. Extents of 1 do not count.
 [[nodiscard]] std::string note_on(const Problem& problem);
 
-/// What is least: estimated time, bytes that the busiest device receives, or steps that communicate.
+/// The quantity to minimize: the estimated time, the bytes that the busiest device receives, or the communicating
+/// steps.
 enum class Objective { time, bytes, steps };
 
 [[nodiscard]] std::string_view name(Objective objective);    ///< time, bytes, steps
@@ -33,22 +34,21 @@ enum class Objective { time, bytes, steps };
 /// The vocabulary of that name. Errors: syntax.
 [[nodiscard]] Result<Vocabulary> parse_vocabulary(std::string_view text);
 
-/// What the planner is asked for beside the two ends.
+/// Everything in a question except the two ends.
 struct Options {
-    Objective objective = Objective::time;    ///< what is least
-    Vocabulary vocabulary = Vocabulary::all;  ///< which steps are allowed
-    Limits limits = {};                       ///< what a device may hold
-    Machine machine = laptop();               ///< what time is estimated on
-    /// Of the backend that is to run the plan (Backend::capabilities). When it is not known each step runs as a step.
+    Objective objective = Objective::time;    ///< the quantity to minimize
+    Vocabulary vocabulary = Vocabulary::all;  ///< the steps that a plan may have
+    Limits limits = {};                       ///< the bytes that a device may hold
+    Machine machine = laptop();               ///< the machine of the estimated time
+    /// Those of the backend that will run the plan (Backend::capabilities). Default: every step runs separately.
     Capabilities capabilities = {};
-    /// Tactics: these come first and run as steps, the rest is synthesized, the whole is judged.
+    /// Tactics: these steps come first and run separately. The planner finds the rest, and the judge checks the whole.
     std::vector<Step> first_steps = {};
-    /// Rules that are not asked, by their names (rules). A plan is no cheaper then, and search_complete is never said
-    /// without `search`.
+    /// Names of rules that the planner skips (rules). A plan is never cheaper for it, and search_complete is never true
+    /// if `search` is among them.
     std::vector<std::string> without = {};
-    bool explain = false;  ///< also judge and list what need not be looked at once a plan is chosen, and what is over a
-                           ///< limit; it changes no plan
-    /// With explain: nanoseconds since any moment, to time the rules by; it changes no plan either.
+    bool explain = false;  ///< also report candidates that were skipped or are over a limit; changes no plan
+    /// With explain: nanoseconds since any moment, to time the rules. Changes no plan.
     Index (*clock)() = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// The front door of the search: two layouts in, the cheapest plan it can find out, judged before it is returned.
+// The front door of the planner: it takes two layouts and returns the cheapest plan it finds, judged.
 #pragma once
 
 #include "reshard/planner/list.hpp"
@@ -8,8 +8,8 @@ namespace reshard {
 
 /// Why the search ended.
 enum class StopReason {
-    one_step,    ///< an optimum of one step was recognized
-    exhausted,   ///< every state worth looking at was looked at
+    one_step,    ///< one step was recognized as an optimum
+    exhausted,   ///< the search visited every state that could matter
     budget,      ///< the state budget ended the search; the best plan so far is returned
     unsearched,  ///< the plan was built, not searched for
 };
@@ -20,76 +20,82 @@ struct Rule {
     std::string_view name;   ///< in Alternative::rule and Options::without
     std::string_view about;  ///< what it does, in one line
 };
-/// All that there are, in the order in which they are asked: of plans that cost the same the first is chosen.
+/// All rules in order. Among plans of equal cost the planner keeps the one of the earlier rule.
 [[nodiscard]] std::vector<Rule> rules();
+
+/// One row of the planner's policy: a class of questions, with its rules, their order, and when to stop.
+struct PolicyRow {
+    std::string_view name;   ///< one_mesh, pieces, ...
+    std::string_view about;  ///< the questions it is for, in one line
+};
 
 /// How one rule fared, for `explain`.
 struct RuleReport {
     std::string_view rule;  ///< its name
-    Index candidates = 0;   ///< plans that it proposed
-    Index kept = 0;         ///< of them those that are right, within the limits, and no earlier rule's
-    Index nanoseconds = 0;  ///< spent on finding and judging them, by Options::clock; 0 without one
+    Index candidates = 0;   ///< plans that the rule proposed
+    Index kept = 0;         ///< proposed plans that are right, new and within the limits
+    Index nanoseconds = 0;  ///< time to find and judge its plans, by Options::clock; 0 if there is no clock
 };
 
-/// One candidate the synthesizer considered, for `explain`, and how it would run. What is over a limit was judged
-/// without.
+/// One candidate that the planner considered, for `explain`, and how it would run. A candidate over a limit is judged
+/// without that limit.
 struct Alternative : Judged<Plan> {
     std::string rule;       ///< one of rules()
     Index picoseconds = 0;  ///< estimated on the machine of the options
     std::string lost;       ///< why it was not chosen; empty for the winner
 };
 
-/// The plan that was chosen, within the limits of the options, and what is known of it. It runs as one exchange only
-/// where that is its one step.
+/// The chosen plan, which keeps the limits of the options, and what the planner knows about it. It runs as one exchange
+/// only if that is its single step.
 struct Synthesis : Judged<Plan> {
     Index picoseconds = 0;  ///< estimated on the machine of the options
     std::string rule;       ///< the rule that gave the plan
     bool optimal = false;   ///< received_bytes_max_device == lower_bound_bytes
-    /// Nothing better for this objective exists in this vocabulary: no plan over the axes and sub-axes of the mesh with
-    /// ceil-div tiles and the peak at the floor whose steps add up to less (in bytes: of each its busiest receiver).
-    /// Where sizes do not divide also none that cuts whole axes by turns (cut_by_turns) throughout, but for the time on
-    /// several levels; where an end is cut so, that alone, axes of prime size. Not meant are plans that number devices
-    /// in another order on the way, or that make summands between ends without.
+    /// No better plan for this objective exists in the vocabulary. The claim covers plans over axes and sub-axes of the
+    /// mesh with ceil-div tiles and the peak at the floor. It compares sums over steps; bytes are those of the busiest
+    /// receiver of each step. If sizes do not divide, it also covers cuts of whole axes by turns (cut_by_turns), except
+    /// for the time on several levels. If an end is cut by turns, it covers only such cuts, by axes of prime size.
+    /// Excludes plans that renumber devices, and plans that introduce partial sums if neither end has any.
     bool search_complete = false;
     StopReason stop_reason = StopReason::unsearched;  ///< why the search ended
     Index states = 0;                                 ///< states the search expanded
+    PolicyRow row = {};                               ///< the row of the policy that gave the answer
     std::vector<Alternative> alternatives = {};       ///< with Options::explain all candidates, the winner first
     std::vector<RuleReport> rules = {};               ///< with Options::explain the rules that were asked
 };
 
-/// The cheapest plan found. Same question, same answer on every rank, run and compiler; never a plan that the judge has
-/// not passed. peak <= floor whenever sizes divide (theorem memory_bounded_existence), and always with
-/// Vocabulary::all. A reshape is planned in a view that both shapes have (unified). With first steps the floor is that
-/// of the ends and those steps. Errors: layout, mismatch (different arrays), step (a first step that is not typed),
-/// syntax (no rule of that name in Options::without), infeasible (names the floor, or the rules that are off).
+/// Returns the cheapest plan that the planner finds and the judge passes. The same question has the same answer on
+/// every rank, run and compiler. The peak is at the floor if sizes divide (theorem memory_bounded_existence), and
+/// always with Vocabulary::all. With first steps the floor includes their layouts. A reshape is planned in a view that
+/// both shapes have (unified). Errors: layout; mismatch (different arrays); step (a first step is not typed); syntax
+/// (no rule has a name in Options::without); infeasible (names the floor, or the rules that are off).
 [[nodiscard]] Result<Synthesis> synthesize(const Problem& problem, const Options& options = {});
 /// The same for two layouts.
 [[nodiscard]] Result<Synthesis> synthesize(const Layout& source, const Layout& target, const Options& options = {});
 
-/// Gather every axis, then slice: what XLA does when it "involuntarily rematerializes", and the naive baseline here.
-/// A valid plan of every pair without summand changes; its peak is the whole array.
+/// Gathers every axis, then slices. This is the naive baseline, and what XLA does when it "involuntarily
+/// rematerializes". It fits every pair of layouts with equal summands; its peak is the whole array.
 [[nodiscard]] Result<Plan> gather_then_slice(const Problem& problem);
 
-/// Many arrays, what each of them moves by, and when.
+/// Many arrays: the plan of each, and the buckets in which they run.
 struct ListSynthesis : Judged<ListPlan> {
-    std::vector<Synthesis> arrays;  ///< of each array
-    Index floor_bytes = 0;          ///< no order and no plans let every device do with less
+    std::vector<Synthesis> arrays;  ///< one for each array
+    Index floor_bytes = 0;          ///< no order and no plans need less on every device
     Index picoseconds = 0;          ///< list_picoseconds
-    /// Arrays that would end sooner in a run of their own, in pieces whose steps overlap (Capabilities::steps_overlap);
-    /// in a list of several no plan is cut so.
+    /// Arrays that would end sooner in a run of their own, in pieces whose steps overlap (Capabilities::steps_overlap).
+    /// A list of several arrays never cuts a plan so.
     Index cut_alone = 0;
 };
 
-/// The plan of each problem by itself, and buckets for all of them, as few as the limit of the list allows, in an order
-/// that the judge has passed. `options` and their limits are of each array, but whether sources are donated is
-/// the list's to say. Plans without limit come first; where their workspaces do not fit, plans that need less are
-/// looked for. Errors: as for one problem, the array named; overflow; infeasible (what is needed, the limit, and the
-/// floor).
+/// Plans each problem by itself, and puts all of them into as few buckets as the limit of the list allows, in an order
+/// that the judge passes. `options` and their limits apply to each array. Donation is set once for the whole list, in
+/// `memory`. The planner first ignores the limit; if the workspaces do not fit, it looks for plans that need less.
+/// Errors: as for one problem, with the array named; overflow; infeasible (what the list needs, the limit, the floor).
 [[nodiscard]] Result<ListSynthesis> synthesize(std::span<const Problem> problems, const Options& options = {},
                                                const MemoryPolicy& memory = {});
 
-/// The time of a list on a machine: the sum over its buckets. A bucket takes as long as the device that is busy longest
-/// with all of its arrays, and no less than any of them takes by itself (run_picoseconds). Saturating.
+/// The time of a list on a machine: the sum over its buckets. A bucket takes as long as its busiest device needs for
+/// all arrays, and at least as long as each array by itself (run_picoseconds). Saturates.
 [[nodiscard]] Index list_picoseconds(const Judged<ListPlan>& list, const Machine& machine);
 
 }  // namespace reshard

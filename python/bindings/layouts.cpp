@@ -237,6 +237,17 @@ Axes that cut one dimension do so axis by axis, as torch.chunk does: 5 rows on 2
         .def("tile_indices", indices_of, "rank"_a,
              nb::sig("def tile_indices(self, rank: int) -> tuple[tuple[tuple[int, int], ...], ...]"),
              "The global indices of a rank's tile: per dimension half-open intervals (begin, end), ascending.")
+        .def(
+            "with_devices",
+            [](Layout layout, std::vector<Index> devices) {
+                layout.mesh.devices = DeviceList(std::move(devices));
+                unwrap(validate(layout));
+                return layout;
+            },
+            "devices"_a, nb::sig("def with_devices(self, devices: collections.abc.Sequence[int]) -> Layout"),
+            R"doc(The same cut on other devices: `devices` lists one for each position of the mesh.
+
+Errors: InputError (another number of devices, or a device twice).)doc")
         .def("format", written, "notation"_a = "jax",
              R"doc(Its text in a notation: jax, spec, sdy, hlo or dtensor.
 

@@ -214,6 +214,9 @@ void add_explanation(nb::module_& module) {
         .def_prop_ro(
             "plan", [](const Explained& explained) { return explained.planned; }, "The one that was chosen.")
         .def_prop_ro(
+            "policy_row", [](const Explained& explained) { return text_of(explained.planned.made.row.name); },
+            nb::sig("def policy_row(self, /) -> str"), "The class of the question: one_mesh, pieces, ...")
+        .def_prop_ro(
             "alternatives", [](const Explained& explained) { return explained.planned.made.alternatives; },
             nb::sig("def alternatives(self, /) -> list[Alternative]"), "All candidates, the winner first.")
         .def("__str__",

@@ -160,6 +160,7 @@ Every device runs all operations in order, from its tile of `source` to its tile
 
 framework: jax, stablehlo or torch. Errors: InputError (no such framework), UnsupportedError (the ends list the devices
 in two orders, or use parts of axes that no mesh has as axes).)doc")
+        .def("_jax_function", [](const TileProgram& program) { return jax_function(program); })
         .def("__len__", [](const TileProgram& program) { return program.operations.size(); })
         .def("__str__", [](const TileProgram& program) { return shown(format(program)); })
         .def("__repr__", [](const TileProgram& program) {

@@ -1,4 +1,4 @@
-// A tile program as a Python module for JAX: lax collectives in a shard_map.
+// A tile program as Python for JAX, the only lowering to it: a module of its own, or one function inside a shard_map.
 #include <algorithm>
 
 #include <fmt/ranges.h>
@@ -50,6 +50,20 @@ public:
                "check_vma=False)\n)\n";
     }
 
+    // Names no axis of a mesh: groups, pairs and starts count devices along `axes`.
+    std::string function() {
+        flat_ = true;
+        all_axes_ = "axes";
+        if (!mesh_.devices.in_order()) {
+            std::vector<Index> positions;
+            for (const Index device : mesh_.devices.ascending()) positions.push_back(*mesh_.devices.position(device));
+            constants_ = fmt::format("positions = np.array([{}], np.int32)\n", listed(positions));
+        }
+        const std::string body = move();
+        return fmt::format("import jax.numpy as jnp\nimport numpy as np\nfrom jax import lax\n\n{}\n\n{}", constants_,
+                           body);
+    }
+
 private:
     std::string summands() const {
         if (program_.source.unreduced.empty() && program_.target.unreduced.empty()) return "";
@@ -98,10 +112,11 @@ private:
         }
         if (!program_.target.unreduced.empty()) views += "[None]";
         body += fmt::format("    return tile{}\n", views);
-        const std::string position =
-            uses_position_ ? fmt::format("    position = lax.axis_index({})\n", all_axes_) : "";
-        return fmt::format("def move(tile):\n    \"\"\"One device's tile, {} to {}.\"\"\"\n{}{}",
-                           shape_text(dtype, extents_of(program_.source)),
+        std::string position = fmt::format("lax.axis_index({})", all_axes_);
+        if (flat_ && !mesh_.devices.in_order()) position = fmt::format("jnp.asarray(positions)[{}]", position);
+        position = uses_position_ ? fmt::format("    position = {}\n", position) : "";
+        return fmt::format("def move(tile{}):\n    \"\"\"One device's tile, {} to {}.\"\"\"\n{}{}",
+                           flat_ ? ", axes" : "", shape_text(dtype, extents_of(program_.source)),
                            shape_text(dtype, extents_of(program_.target)), position, body);
     }
 
@@ -115,11 +130,23 @@ private:
         return made;
     }
 
-    // Names the group by its axes if it is whole axes, or else by its members among all axes.
+    std::optional<std::vector<std::string>> axes_of(const AtomList& digits) const {
+        return flat_ ? std::nullopt : whole_axes(mesh_, digits);
+    }
+
+    // Positions as devices, if the surrounding mesh counts devices.
+    std::vector<std::vector<Index>> placed(std::vector<std::vector<Index>> lists) const {
+        for (auto& list : lists)
+            for (Index& position : list) position = flat_ ? mesh_.devices.device(position) : position;
+        return lists;
+    }
+
+    // The group as whole axes if possible, otherwise as members among all axes.
     std::string group(const Operation& operation, std::string& more) {
         if (!operation.digits.empty())
-            if (const auto axes = whole_axes(mesh_, operation.digits[0])) return quoted(*axes);
-        more = fmt::format(", axis_index_groups={}", constant("groups", python_groups(operation.groups, "    ")));
+            if (const auto axes = axes_of(operation.digits[0])) return quoted(*axes);
+        more =
+            fmt::format(", axis_index_groups={}", constant("groups", python_groups(placed(operation.groups), "    ")));
         return all_axes_;
     }
 
@@ -135,18 +162,23 @@ private:
             for (const auto& starts : operation.starts) table.push_back(starts[dim]);
             if (std::ranges::count(table, 0) == static_cast<Index>(table.size())) return "0";
             uses_numpy_ = true;
-            return fmt::format("{}[{}]", constant("starts", fmt::format("jnp.array([{}])", listed(table))), position());
+            // A function that JAX traces must not make a jnp array outside, so its tables are numpy's.
+            if (!flat_)
+                return fmt::format("{}[{}]", constant("starts", fmt::format("jnp.array([{}])", listed(table))),
+                                   position());
+            const std::string made = constant("starts", fmt::format("np.array([{}], np.int32)", listed(table)));
+            return fmt::format("jnp.asarray({})[{}]", made, position());
         }
         const AtomList& digits = operation.digits[dim];
         if (digits.empty()) return "0";
-        if (const auto axes = whole_axes(mesh_, digits)) {
+        if (const auto axes = axes_of(digits)) {
             const std::string index = fmt::format("lax.axis_index({})", quoted(*axes));
             return part == 1 ? index : fmt::format("{} * {}", index, part);
         }
         return python_start(digits, part, position());
     }
 
-    // The dimensions that differ between the smaller array and the larger one.
+    // The dimensions whose extents differ between input and output.
     static std::vector<std::size_t> cut_dims(const Operation& operation) {
         std::vector<std::size_t> dims;
         for (std::size_t i = 0; i < operation.input.size(); ++i)
@@ -198,7 +230,7 @@ private:
                 uses_numpy_ = true;
                 std::string kept = fmt::format("jnp.isin({}, {})", "position",
                                                fmt::format("jnp.array([{}])", listed(operation.keeps)));
-                const auto axes = operation.digits.empty() ? std::nullopt : whole_axes(mesh_, operation.digits[0]);
+                const auto axes = operation.digits.empty() ? std::nullopt : axes_of(operation.digits[0]);
                 if (axes)
                     kept = fmt::format("lax.axis_index({}) == 0", quoted(*axes));
                 else
@@ -240,7 +272,7 @@ private:
             case OperationKind::permute: {
                 std::vector<std::vector<Index>> pairs;
                 for (const SourceTargetPair& pair : operation.pairs) pairs.push_back({pair.source, pair.target});
-                const std::string list = constant("pairs", python_groups(pairs, "    "));
+                const std::string list = constant("pairs", python_groups(placed(std::move(pairs)), "    "));
                 return fmt::format("lax.ppermute(tile, {}, {})", all_axes_, list);
             }
             default:
@@ -253,6 +285,7 @@ private:
     std::string all_axes_;
     std::string constants_;
     int count_ = 0;
+    bool flat_ = false;  // the text is a function for any mesh
     bool uses_numpy_ = false;
     bool uses_position_ = false;
 };
@@ -264,5 +297,7 @@ Result<std::string> jax_text(const TileProgram& program) {
     if (mesh.axes.empty()) mesh.axes.push_back({"device", 1});
     return JaxText(program, std::move(mesh)).text();
 }
+
+std::string jax_function(const TileProgram& program) { return JaxText(program, program.source.mesh).function(); }
 
 }  // namespace reshard

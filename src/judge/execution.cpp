@@ -7,6 +7,7 @@
 #include "src/judge/live_bytes.hpp"
 #include "src/plan/buffer_assignment.hpp"
 #include "src/plan/split_run.hpp"
+#include "src/tables/step_kinds.hpp"
 
 namespace reshard {
 
@@ -26,10 +27,7 @@ bool overlaps(const Execution& execution) {
 }
 
 std::optional<Plan> as_one_exchange(const Plan& plan) {
-    const bool moves = std::ranges::none_of(plan.steps, [](const Step& step) {
-        return step.kind == StepKind::reduce_scatter || step.kind == StepKind::all_reduce ||
-               step.kind == StepKind::zero_fill;
-    });
+    const bool moves = std::ranges::none_of(plan.steps, [](const Step& step) { return changes_summands(step.kind); });
     Step whole{StepKind::exchange, plan.target};
     if (!moves || !type_step(plan.source, whole)) return std::nullopt;
     return Plan{plan.source, plan.target, {std::move(whole)}, plan.network};

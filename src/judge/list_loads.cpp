@@ -7,6 +7,7 @@
 #include "src/plan/axis_delta.hpp"
 #include "src/price/carried.hpp"
 #include "src/price/copy_runs.hpp"
+#include "src/tables/step_kinds.hpp"
 
 namespace reshard {
 
@@ -128,8 +129,7 @@ bool ListLoads::afford(Index cost) {
 
 Index ListLoads::cost_of(const Layout& before, const Step& step, const Move& move) const {
     const Index wanting = device_count(step.layout.mesh);
-    if (step.kind != StepKind::exchange && step.kind != StepKind::permute)
-        return saturating_multiply(wanting, move.group_size);
+    if (!crosses_groups(step.kind)) return saturating_multiply(wanting, move.group_size);
     Index cost = saturating_multiply(wanting, saturating_add(move.messages, 1));
     add(cost, device_count(before.mesh));
     for (std::size_t i = 0; i < before.dims.size(); ++i)
@@ -183,7 +183,7 @@ void ListLoads::add_plan(Sums& sums, const Kind& kind) {
     }
     // As plan_times: if no step writes, the tile is still copied; and what pieces take beside the whole.
     Index more = 0;
-    if (plan.steps.empty() || plan.steps.back().kind == StepKind::slice)
+    if (plan.steps.empty() || is_view(plan.steps.back().kind))
         more = transfer_picoseconds(tile_bytes(plan.target), machine_.copy_bytes_per_second);
     const Execution execution = execution_of(list_, kind.array);
     if (std::holds_alternative<Split>(execution)) {

@@ -13,11 +13,11 @@
 // Partial in two ways at once is refused at the second: sums of maxima are not maxima of sums, and DTensor does not say
 // which of the two comes first. Only sum and avg go together: both are a sum, divided by the averaged axes.
 // Axes that shard one dimension cut it one after another, each time by torch.chunk: in mesh order, or in the order of
-// the places. Strided shards most often say another order, right to left (FSDP over tensor parallel): where all of them
-// do, axes cut in it, which is what redistribute does. Else a strided shard cuts what it gets into f parts, each part
-// into chunks, and takes the n-th of every part.
-// A ragged shard of several dimensions that cuts through a row of them is a layout of the array in which they are one:
-// the same elements in the same order.
+// the places. Strided shards most often describe another order, right to left (FSDP over tensor parallel). If all of
+// them do, axes cut in that order, as redistribute does. Otherwise a strided shard cuts its piece into f parts, each
+// part into chunks, and takes the n-th of every part.
+// A ragged shard of several dimensions may cut through a row. It is then a layout of the array that has them as one
+// dimension: the same elements in the same order.
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -254,7 +254,8 @@ private:
         return cutters;
     }
 
-    // True when all splits say in which order axes cut; as in PyTorch one that does not makes cuts of them all.
+    // True if all splits describe the order of cuts. As in PyTorch, one split that does not turns all of them into
+    // cuts.
     bool splits_are_orders() const {
         if (std::ranges::any_of(entries_, [](const Entry& entry) { return entry.place.has_value(); })) return false;
         return std::ranges::all_of(axes_,
@@ -326,8 +327,8 @@ Result<std::vector<std::size_t>> whole_axes(const Layout& layout, const AtomList
     return axes;
 }
 
-// Which of some partial axes are averaged where their sum is divided by `by`: of those that would do the last ones.
-// nullopt when no axes multiply to it.
+// Marks the partial axes that are averaged if their sum is divided by `by`, the last ones that fit. nullopt if no axes
+// multiply to `by`.
 std::optional<std::vector<bool>> averaged_axes(const Mesh& mesh, const std::vector<std::size_t>& axes, Index by) {
     std::vector<bool> averaged(axes.size(), false);
     std::set<std::pair<std::size_t, Index>> tried;  // in vain: axes from here down, and what they were to multiply to

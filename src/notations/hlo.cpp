@@ -61,7 +61,7 @@ private:
         return all;
     }
 
-    // What stands in one pair of braces, the first of which is read.
+    // The sharding in one pair of braces. The opening brace is already read.
     Result<HloSharding> single() {
         made_ = {};
         seen_.clear();

@@ -1,4 +1,4 @@
-// What an HloSharding means, and how a layout is written as one.
+// From an HloSharding to a layout, and back.
 #include <algorithm>
 
 #include <fmt/format.h>

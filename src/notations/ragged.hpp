@@ -9,7 +9,7 @@
 
 namespace reshard::notation {
 
-/// RaggedShard: the leading dimensions as one, of which rank i gets units[i] of all units.
+/// RaggedShard: the leading dimensions count as one, and rank i gets units[i] of all its units.
 struct Ragged {
     std::size_t dims = 1;      ///< how many lead
     std::vector<Index> units;  ///< relative, zeros allowed

@@ -10,8 +10,8 @@
 // part     := '"' axis '"' [":(" before ")" size]
 //
 // A list with the shardings of several values is refused at the second: a layout is of one array.
-// As in Shardy no axis is used twice, parts that could be one are one, and device_ids are a permutation other than the
-// identity, or name one device where there is no axis.
+// As in Shardy no axis is used twice, and neighbouring parts of an axis are joined. device_ids are a permutation other
+// than the identity, or name one device if the mesh has no axis.
 #include <fmt/format.h>
 
 #include "src/base/try.hpp"

@@ -1,4 +1,5 @@
 #include "src/plan/buffer_assignment.hpp"
+#include "src/tables/step_kinds.hpp"
 
 #include <algorithm>
 
@@ -11,7 +12,7 @@ constexpr std::array<BufferId, 3> assignable = {BufferId::target, BufferId::sour
 
 std::size_t first_written(const Plan& plan) {
     std::size_t step = 0;
-    while (step + 1 < plan.steps.size() && plan.steps[step].kind == StepKind::slice) ++step;
+    while (step + 1 < plan.steps.size() && is_view(plan.steps[step].kind)) ++step;
     return step;
 }
 
@@ -53,7 +54,7 @@ public:
     Placer(const Plan& plan, const Capacities& capacities) : plan_(plan), capacities_(capacities) {
         for (std::size_t i = first_written(plan); i < plan.steps.size(); ++i) {
             const bool last = i + 1 == plan.steps.size();
-            if (plan.steps[i].kind == StepKind::slice && !last) continue;
+            if (is_view(plan.steps[i].kind) && !last) continue;
             placed_.written.push_back(i);
             bytes_.push_back(tile_bytes(plan.steps[i].layout));
         }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "src/base/try.hpp"
+#include "src/tables/step_kinds.hpp"
 
 namespace reshard {
 
@@ -188,8 +189,8 @@ Result<Tiles> distribute(const Layout& layout, std::span<const std::int64_t> arr
 Result<Tiles> simulate(const Layout& before, const Step& step, const Tiles& tiles) {
     RESHARD_TRY(const auto& move, type_step(before, step));
     const Layout& after = step.layout;
-    const bool adds = step.kind == StepKind::reduce_scatter || step.kind == StepKind::all_reduce;
-    const bool fills = step.kind == StepKind::zero_fill;
+    const bool adds = reduces(step.kind);
+    const bool fills = reshard::fills(step.kind);
     const Combine combine = combine_of(fills ? after.reduction : before.reduction);
     const AtomList spread = fills ? spread_atoms(before, after) : AtomList{};
     bool complete = tiles.size() >= static_cast<std::size_t>(world_size(before.mesh));

@@ -8,6 +8,7 @@
 
 #include "src/base/try.hpp"
 #include "src/plan/buffer_assignment.hpp"
+#include "src/tables/step_kinds.hpp"
 
 namespace reshard {
 
@@ -26,10 +27,7 @@ Index block_of(const Plan& plan, std::size_t dim) {
 
 // True if the steps only copy. Then a piece may be any part.
 bool copies(const Plan& plan) {
-    return std::ranges::none_of(plan.steps, [](const Step& step) {
-        return step.kind == StepKind::reduce_scatter || step.kind == StepKind::all_reduce ||
-               step.kind == StepKind::zero_fill;
-    });
+    return std::ranges::none_of(plan.steps, [](const Step& step) { return changes_summands(step.kind); });
 }
 
 bool are_ends(const Split& split) {

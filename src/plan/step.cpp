@@ -8,17 +8,11 @@
 
 #include "src/base/try.hpp"
 #include "src/plan/axis_delta.hpp"
+#include "src/tables/step_kinds.hpp"
 
 namespace reshard {
 
-namespace {
-
-constexpr std::array<std::string_view, 8> names = {"slice",          "all_gather", "all_to_all", "permute",
-                                                   "reduce_scatter", "all_reduce", "zero_fill",  "exchange"};
-
-}  // namespace
-
-std::string_view name(StepKind kind) { return names[static_cast<std::size_t>(kind)]; }
+std::string_view name(StepKind kind) { return traits_of(kind).name; }
 
 Result<StepKind> parse_step_kind(std::string_view text) {
     for (const StepKind kind : all_step_kinds)
@@ -156,10 +150,9 @@ Result<void> keeps_reduction(StepKind kind, const Layout& before, const Layout& 
     if (both && combine_of(before.reduction) != combine_of(after.reduction))
         return not_typed(kind, fmt::format("summands of a {} do not become summands of a {}", name(before.reduction),
                                            name(after.reduction)));
-    const bool reduces = kind == StepKind::reduce_scatter || kind == StepKind::all_reduce;
     const Index from = divisor(before);
     const Index to = divisor(after);
-    const bool right = reduces ? from % to == 0 : kind == StepKind::zero_fill ? to % from == 0 : !both || from == to;
+    const bool right = reduces(kind) ? from % to == 0 : fills(kind) ? to % from == 0 : !both || from == to;
     if (right) return {};
     return not_typed(kind, fmt::format("summands of a sum over {} do not become summands of a sum over {}", from, to));
 }
@@ -180,7 +173,7 @@ Result<Move> type_valid_step(const Layout& before, const Step& step) {
     const bool one_order = same_order(before.mesh, after.mesh);
     if (one_order && before.dims == after.dims && same_summands(before, after))
         return not_typed(kind, "nothing changes");
-    const bool reorders = kind == StepKind::permute || kind == StepKind::exchange;
+    const bool reorders = crosses_groups(kind);
     if (!one_order && !reorders) return not_typed(kind, "the order of the devices changes");
     RESHARD_CHECK(keeps_reduction(kind, before, after));
     if (reorders) {
@@ -191,8 +184,7 @@ Result<Move> type_valid_step(const Layout& before, const Step& step) {
     if (!change.prefixes) return not_typed(kind, "in some dimension neither axis list is a prefix of the other");
     if (!change.nests) return not_typed(kind, "the boundaries of the tiles do not nest");
     if (is_local(kind)) return type_local(kind, before, after, change);
-    if (kind == StepKind::reduce_scatter || kind == StepKind::all_reduce)
-        return type_reduction(kind, before, after, change);
+    if (reduces(kind)) return type_reduction(kind, before, after, change);
 
     if (before.unreduced != after.unreduced) return not_typed(kind, "the unreduced axes change");
     const bool even = divides(before) && divides(after);

@@ -5,6 +5,7 @@
 
 #include "src/plan/overlap.hpp"
 #include "src/plan/stripes.hpp"
+#include "src/tables/step_kinds.hpp"
 
 namespace reshard {
 
@@ -252,7 +253,7 @@ void count_groups(const Layout& before, const Step& step, const AtomList& group,
         for (const Dim& dim : layout.dims) shards.push_back(value_of(dim.atoms, position));
         return shards;
     };
-    const Index copies = step.kind == StepKind::all_reduce ? 2 : 1;
+    const Index copies = rounds_of(step.kind);
     for (const Index first : group_of(complement(group, device_count(before)), 0)) {
         const std::vector<Index> members = group_of(group, first);
         std::vector<std::vector<Index>> held, wanted;
@@ -271,7 +272,7 @@ void count_groups(const Layout& before, const Step& step, const AtomList& group,
 }
 
 void count_step(const Layout& before, const Step& step, const Move& move, const Network& network, Tally& tally) {
-    if (step.kind == StepKind::exchange || step.kind == StepKind::permute)
+    if (crosses_groups(step.kind))
         Moved(before, step, network, tally).count();
     else if (!is_local(step.kind))
         count_groups(before, step, move.group, tally);
@@ -287,8 +288,7 @@ Traffic carried(const Layout& before, const Step& step, const Move& move, const 
     Tally tally({&before.mesh, &step.layout.mesh}, machine);
     count_step(before, step, move, network, tally);
     Traffic traffic = tally.most(parts_of(step, move));
-    if (step.kind == StepKind::all_reduce)
-        for (Index& messages : traffic.messages) messages *= 2;
+    for (Index& messages : traffic.messages) messages *= rounds_of(step.kind);
     return traffic;
 }
 
@@ -296,7 +296,7 @@ void each_load(const Layout& before, const Step& step, const Move& move, const M
                const std::function<void(const DeviceLoad&)>& visit) {
     Tally tally({&before.mesh, &step.layout.mesh}, machine);
     count_step(before, step, move, network, tally);
-    const Index rounds = step.kind == StepKind::all_reduce ? 2 : 1;
+    const Index rounds = rounds_of(step.kind);
     tally.each(parts_of(step, move), [&](DeviceLoad load) {
         load.messages *= rounds;
         visit(load);

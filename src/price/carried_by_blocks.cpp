@@ -5,6 +5,7 @@
 #include "src/plan/stripes.hpp"
 #include "src/price/carried.hpp"
 #include "src/price/tiles/tile_set.hpp"
+#include "src/tables/step_kinds.hpp"
 
 namespace reshard {
 
@@ -21,7 +22,7 @@ struct Teams {
 };
 
 Teams teams_of(const Layout& before, const Step& step, const Move& move, const Network& network) {
-    if (step.kind != StepKind::exchange && step.kind != StepKind::permute) {
+    if (!crosses_groups(step.kind)) {
         const AtomList others = complement(move.group, device_count(before));
         return {others, others, move.messages};
     }
@@ -54,7 +55,7 @@ public:
         : machine_(machine),
           move_(move),
           messages_max_(messages_max),
-          shares_(step.kind == StepKind::exchange || step.kind == StepKind::permute),
+          shares_(crosses_groups(step.kind)),
           kind_(step.kind),
           cut_(cut),
           held_(std::move(held)),
@@ -96,7 +97,7 @@ public:
             const Index busiest =
                 std::max(busiest_block(held_, sent_, block), busiest_block(wanted_, received_, block));
             const bool sums = kind_ == StepKind::all_reduce;
-            const Index times = sums ? 2 : 1;
+            const Index times = rounds_of(kind_);
             const Index parts = sums ? move_.group_size : 1;
             traffic.elements[level] = ceil_divide(times * busiest, parts);
             traffic.pair[level] =
@@ -244,7 +245,7 @@ private:
     // Elements that no smaller block has are elsewhere.
     void count_rest(Index inside) {
         const Index members = move_.group_size;
-        const bool sums = kind_ == StepKind::all_reduce || kind_ == StepKind::reduce_scatter;
+        const bool sums = reduces(kind_);
         for (std::size_t place = 0; place < wanted_.devices(); ++place) {
             TileCount all{whole_, 1};
             for (std::size_t i = 0; i < cut_.size(); ++i) {

@@ -10,6 +10,7 @@
 #include "src/price/copy_runs.hpp"
 #include "src/price/level_price.hpp"
 #include "src/price/level_traffic.hpp"
+#include "src/tables/step_kinds.hpp"
 
 namespace reshard {
 
@@ -60,7 +61,7 @@ Estimate by_digits(const Layout& before, const Step& step, const Move& move, con
     Estimate made{{std::vector<Index>(levels), std::vector<Index>(levels), std::vector<Index>(levels)}, even};
     auto& [elements, pair, messages] = made.traffic;
     const LevelSpans spans{elements, pair, messages};
-    if (step.kind == StepKind::exchange || step.kind == StepKind::permute) {
+    if (crosses_groups(step.kind)) {
         LevelTraffic traffic(network);
         for (std::size_t i = 0; i < before.dims.size(); ++i) traffic.match(before.dims[i].atoms, after.dims[i].atoms);
         traffic.match(before.unreduced, after.unreduced);
@@ -179,8 +180,7 @@ Index runs_of_slice(const Layout& before, const Layout& after) {
 }  // namespace
 
 Index copies_picoseconds(const Layout& before, const Step& step, const Machine& machine) {
-    if (step.kind == StepKind::slice)
-        return saturating_multiply(runs_of_slice(before, step.layout), machine.copy_run_ps);
+    if (is_view(step.kind)) return saturating_multiply(runs_of_slice(before, step.layout), machine.copy_run_ps);
     const Index runs = machine.copy_run_ps > 0
                            ? runs_picoseconds(tile_elements(step.layout), copied_run(before, step.layout), machine)
                            : 0;
@@ -192,7 +192,7 @@ namespace {
 Times times_of(const Layout& before, const Step& step, const Move& move, const Machine& machine,
                const Network& network) {
     Times times{std::vector<Index>(machine.levels.size()), copies_picoseconds(before, step, machine)};
-    if (step.kind == StepKind::slice) return times;
+    if (is_view(step.kind)) return times;
     const Index element = size_of(before.dtype);
     const Traffic traffic = traffic_of(before, step, move, machine, network);
     for (std::size_t i = 0; i < times.levels.size(); ++i) {
@@ -222,7 +222,7 @@ Times plan_times(const Plan& plan, const Verdict& verdict, const Machine& machin
             sum.levels[level] = saturating_add(sum.levels[level], times.levels[level]);
     }
     // If no step writes, the tile is still copied from the source's memory to the target's.
-    const bool copied = plan.steps.empty() || plan.steps.back().kind == StepKind::slice;
+    const bool copied = plan.steps.empty() || is_view(plan.steps.back().kind);
     if (copied)
         sum.copies =
             saturating_add(sum.copies, transfer_picoseconds(tile_bytes(plan.target), machine.copy_bytes_per_second));

@@ -6,6 +6,7 @@
 
 #include "reshard/planner/schedule.hpp"
 #include "src/base/try.hpp"
+#include "src/tables/step_kinds.hpp"
 
 namespace reshard {
 
@@ -37,8 +38,8 @@ struct Judge {
     const std::vector<Schedule>& schedules;
 
     const Layout& after() const { return step.layout; }
-    bool adds() const { return step.kind == StepKind::reduce_scatter || step.kind == StepKind::all_reduce; }
-    bool fills() const { return step.kind == StepKind::zero_fill; }
+    bool adds() const { return reduces(step.kind); }
+    bool fills() const { return reshard::fills(step.kind); }
 
     static tl::unexpected<Error> against(Index rank, const std::string& why) {
         return fail(Code::plan, fmt::format("schedule of rank {}: {}", rank, why));

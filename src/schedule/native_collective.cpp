@@ -83,9 +83,13 @@ std::optional<NativeCollective> of_kind(const Schedule& schedule) {
             return scatter(schedule);
         case StepKind::all_reduce:
             return reduction(schedule);
-        default:
-            return {};
+        case StepKind::slice:
+        case StepKind::permute:
+        case StepKind::zero_fill:
+        case StepKind::exchange:
+            break;
     }
+    return {};
 }
 
 }  // namespace

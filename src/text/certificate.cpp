@@ -15,7 +15,7 @@ namespace {
 constexpr Index number_max = Index{1} << 40;
 constexpr Index product_max = Index{1} << 56;
 
-// What a translation needs of a layout, and no more: the checker is to judge the rest.
+// Checks only the properties that a translation needs. The checker judges the rest.
 Result<void> legible(const Layout& layout) {
     RESHARD_CHECK(validate(layout.mesh));
     const auto check = [](const AtomList& atoms) -> Result<void> {
@@ -112,7 +112,8 @@ public:
     /// That of the source.
     std::string mesh() const { return known_.front().digits.mesh(); }
 
-    /// What the checker calls L: a list of lists of positions, the unreduced ones, and between meshes which it is.
+    /// The checker's L: a list of lists of positions, the unreduced positions, and between meshes the number of the
+    /// mesh.
     std::string print(const Layout& layout) const {
         const auto at =
             std::ranges::find_if(known_, [&](const Known& one) { return same_order(one.mesh, layout.mesh); });

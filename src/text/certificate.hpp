@@ -8,9 +8,9 @@
 
 namespace reshard::notation {
 
-/// Devices up to which the checker judges schedules.
+/// The most devices for which the checker judges schedules.
 inline constexpr Index certified_ranks_max = 64;
-/// Devices of a mesh up to which it judges plans between meshes: it looks for the place of each device.
+/// The most devices of a mesh for which it judges plans between meshes. It looks up the place of each device.
 inline constexpr Index certified_between_max = 4096;
 
 /// The plan as one line, without the newline; with `elements_max` the checker keeps tiles within that many elements.

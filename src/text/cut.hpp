@@ -6,8 +6,8 @@
 
 namespace reshard::notation {
 
-/// Reads what follows the axes of `dim`, if anything does. Errors: syntax, layout (shares that do not add up, shards
-/// that there are not), overflow.
+/// Reads the cut after the axes of `dim`, if one follows. Errors: syntax, layout (shares do not add up, or a shard does
+/// not exist), overflow.
 [[nodiscard]] Result<Dim> scan_cut(Scanner& scanner, Dim dim);
 
 /// Empty for ceil-div.

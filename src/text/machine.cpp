@@ -1,4 +1,4 @@
-// Machines as text, and those that are built in.
+// Machines as text, and the built-in machines.
 #include <algorithm>
 #include <array>
 #include <set>
@@ -105,7 +105,7 @@ Result<Level> scan_level(Scanner& scanner) {
     return level;
 }
 
-// What runs of copies cost beside their bytes; nothing where the line ends.
+// The cost of each run of a copy beside its bytes; 0 at the end of the line.
 Result<Index> scan_run(Scanner& scanner) {
     if (scanner.at_end()) return 0;
     const std::size_t begin = scanner.offset();

@@ -9,7 +9,7 @@
 
 namespace reshard::notation {
 
-/// What stands between words and says nothing: blanks; line ends too; and comments, /*..*/.
+/// Text between words to skip: blanks; line ends too; comments (/*..*/) too.
 enum class Spaces { blanks, lines, comments };
 
 class Scanner {
@@ -20,7 +20,7 @@ public:
     [[nodiscard]] std::string_view text() const { return text_; }
     /// Goes on reading at another place. pre: within the text.
     void move_to(std::size_t offset) { offset_ = offset; }
-    /// Where the next thing begins, after spaces.
+    /// The place of the next character after spaces.
     [[nodiscard]] std::size_t place() {
         skip_space();
         return offset_;
@@ -33,13 +33,13 @@ public:
     bool take(char byte);
     /// Consumes `byte` or fails with "expected ...".
     [[nodiscard]] Result<void> expect(char byte);
-    /// A name: letter or underscore, then letters, digits, underscores; empty when there is none.
+    /// A name: letter or underscore, then letters, digits, underscores; otherwise empty.
     [[nodiscard]] std::string_view word();
     /// Consumes `word` when it is the next word, whole.
     bool take_word(std::string_view word);
     /// Consumes from an opening byte to the one that closes it, whatever is between; false when none does.
     bool skip_balanced(char open, char close);
-    /// What stands between two quotes, ' or ", which are consumed; nothing where there are none.
+    /// The text between two quotes, ' or ", and consumes them; nullopt without an opening quote.
     std::optional<std::string_view> quoted();
     /// A decimal integer >= 0. Errors: syntax, overflow past 64 bits.
     [[nodiscard]] Result<Index> integer(std::string_view what);

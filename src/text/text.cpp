@@ -34,7 +34,7 @@ Result<std::vector<Index>> scan_devices(Scanner& scanner, Index most) {
             return scanner.error(Code::mesh, fmt::format("more devices than the mesh's {} positions", most), begin);
         if (last - first >= devices_max - static_cast<Index>(devices.size()))
             return scanner.error(Code::unsupported, fmt::format("a list of more than {} devices", devices_max), begin);
-        // By their number: the last may be the largest that there is.
+        // Counted, since `last` may be the largest Index.
         for (Index i = 0; i <= last - first; ++i) devices.push_back(first + i);
     } while (scanner.take(','));
     RESHARD_CHECK(scanner.expect(']'));

@@ -13,7 +13,7 @@ constexpr std::size_t greedy_arrays_max = 2048;
 /// Each order costs a walk over all arrays and devices.
 constexpr std::size_t orders_max = 16;
 
-// What every device holds at some point of an order.
+// The bytes that every device holds at some point of an order.
 class Walk {
 public:
     Walk(const Holdings& holdings, bool donate) : holdings_(holdings), donate_(donate) {
@@ -69,7 +69,7 @@ Order as_given(const Holdings& holdings) {
     return order;
 }
 
-// Each time the array that leaves the fullest device with least, of those that fit now.
+// Takes, among the arrays that fit now, the one that leaves the fullest device with the least.
 std::optional<Order> greedy_order(const Holdings& holdings, Index limit) {
     Walk walk(holdings, true);
     Order left = as_given(holdings);

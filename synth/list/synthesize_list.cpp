@@ -57,7 +57,7 @@ private:
         return choose_together(list, of_one_.capabilities, memory_);
     }
 
-    // All orders cost the same if there is no limit and all ends are held to the end.
+    // One bucket is best if the list has no limit.
     Result<void> choose_one_bucket() {
         buckets_ = in_one_bucket(plans_).buckets;
         for (const Index bytes : ends_held(plans_, buckets_, false)) floor_bytes_ = std::max(floor_bytes_, bytes);
@@ -92,7 +92,7 @@ private:
                                                   format_bytes(*memory_.footprint_bytes_max)));
     }
 
-    // Sets the fewest buckets that any order gives, of as few those that hold least. False when none fits.
+    // Sets the fewest buckets that any order gives; the first order wins ties. False if no order fits.
     bool take_fewest(const Order* also = nullptr) {
         std::vector<Index> workspaces;
         for (std::size_t i = 0; i < problems_.size(); ++i)

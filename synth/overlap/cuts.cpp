@@ -9,13 +9,13 @@
 namespace reshard {
 namespace {
 
-// Of what work is said to take: what it may turn out to take.
+// Percent of the predicted work that the real work may take.
 constexpr std::array<Index, 2> work_percents = {80, 130};
-constexpr Index steadiness = 50;  // part of the least time that may be given for it
-// Part of it that a piece may cost beyond what is said: it keeps caches colder and is prepared by itself.
+constexpr Index steadiness = 50;  // 1/50 of the least time may be given up for steadiness
+// A piece may cost 1/400 of the time beyond its price: caches get colder, and it is prepared by itself.
 constexpr Index of_a_piece = 400;
 
-// When both are done with the pieces so far, and how that came about.
+// When both are done with the pieces so far, and the way to this state.
 struct Progress {
     Index transfer = 0;
     Index work = 0;
@@ -24,9 +24,9 @@ struct Progress {
     std::size_t number = 0;  // of the state there
 };
 
-// Of one piece, in picoseconds.
+// The times of one piece, in picoseconds.
 struct PassTimes {
-    Index alone = 0;   // its transfer where nothing is on its way
+    Index alone = 0;   // its transfer if no other piece is under way
     Index behind = 0;  // the same behind another piece
     Index work = 0;
 };
@@ -60,7 +60,7 @@ void pass(const OverlapTimes& times, const PassTimes& piece, Index rest, Progres
 
 Index done(const Progress& state) { return std::max(state.transfer, state.work); }
 
-// Until both are done with pieces that pass in this order.
+// The time until both are done with pieces that pass in this order.
 Index time_of(const OverlapTimes& times, const std::vector<PassTimes>& pieces, const std::vector<std::size_t>& order) {
     Index rest = 0;
     for (const PassTimes& piece : pieces) rest = saturating_add(rest, piece.behind);
@@ -69,7 +69,7 @@ Index time_of(const OverlapTimes& times, const std::vector<PassTimes>& pieces, c
     return done(progress);
 }
 
-// What a piece takes of the transfer.
+// The transfer time of the piece [begin, end).
 Index transfer_of(const PieceTime& time, Index extent, Index begin, Index end) {
     return time.once + scale_up(time.whole, end, extent) - scale_up(time.whole, begin, extent);
 }
@@ -187,7 +187,7 @@ private:
         return trace(rows);
     }
 
-    // Of what is left at each place, however it is cut.
+    // The least work behind each place over all cuts.
     void find_least_work() {
         least_work_.assign(ends_.size(), 0);
         for (std::size_t begin = ends_.size() - 1; begin-- > 0;) {
@@ -198,7 +198,7 @@ private:
         }
     }
 
-    // A state that is better than none by more than the tolerance is left out, so that there are few.
+    // Drops a state if another one is as good within the tolerance, so that few remain.
     void keep(std::vector<Progress>& states, const Progress& state) const {
         const auto beats = [](const Progress& a, const Progress& b, Index tolerance) {
             return a.transfer <= b.transfer + tolerance && a.work <= b.work + tolerance;

@@ -11,9 +11,9 @@ namespace reshard {
 namespace {
 
 constexpr std::array<Index, 9> piece_counts = {2, 3, 4, 6, 8, 12, 16, 24, 32};
-// Of a price; what is predicted to win less may lose.
+// Pieces must win 1/20 of the price, since a smaller predicted win may be a loss.
 constexpr Index won_at_least = 20;
-// What more pieces win beyond that is not worth preparing them.
+// Fewer pieces are preferred within 1/50 of the best time, since each must be prepared.
 constexpr Index as_good_as_best = 50;
 
 struct Choice {

@@ -1,4 +1,4 @@
-// What others do, as plans: for `explain`, the benchmarks and the tests to compare with.
+// Plans of other systems, as baselines for `explain`, the benchmarks and the tests.
 #include "src/base/try.hpp"
 #include "synth/rules/fuse_steps.hpp"
 

@@ -20,14 +20,14 @@ void append(Dim& dim, Atom atom) {
     dim.atoms = canonical(std::move(dim.atoms));
 }
 
-// Which of the source's unreduced atoms are reduced before anything moves: all, unless the target has as many summands.
+// The source's unreduced atoms that are reduced before anything moves: all, unless the target has as many summands.
 AtomList reduced_first(const Problem& problem) {
     const bool carried = summand_count(problem.source) == summand_count(problem.target);
     return carried ? AtomList{} : problem.source.unreduced;
 }
 
-// Each summand axis scatters a dimension that it splits, else its values are added up everywhere.
-// Inside a node first: what leaves it is added up and, where it splits, a part of a device's.
+// Each summand axis scatters a dimension that it splits; otherwise every device adds up its values. Reductions run
+// inside a node first, so that less data leaves it.
 void reduce(Plan& plan, const AtomList& reduced, const Machine& machine) {
     Layout layout = end_of(plan);
     for (const AtomList& primes : by_levels(layout, reduced, machine))
@@ -50,7 +50,7 @@ std::optional<Plan> if_it_moves(Plan plan) {
     return plan.steps.empty() ? std::nullopt : std::optional(std::move(plan));
 }
 
-// By an exchange to the last of the layouts that `scatters` makes of the target, and gathers from there.
+// An exchange to the last of the layouts that `scatters` makes of the target, then gathers.
 template <class Scatters>
 std::optional<Plan> exchange_plan(const Problem& problem, const Machine& machine, const Scatters& scatters) {
     Plan plan{problem.source, problem.target, {}};
@@ -62,7 +62,7 @@ std::optional<Plan> exchange_plan(const Problem& problem, const Machine& machine
     return if_it_moves(std::move(plan));
 }
 
-// What both cuts have in common from the major end on, as a cut of its own.
+// The common part of both cuts from the major end on, as a cut of its own.
 Dim common_cut(const Dim& a, const Dim& b) {
     if (a == b) return a;
     AtomList prefix = common_prefix(a.atoms, b.atoms);

@@ -50,7 +50,7 @@ std::vector<AtomList> by_levels(const Layout& layout, const AtomList& atoms, con
 
 AtomList replicated(const Layout& layout) { return complement(used_atoms(layout), device_count(layout)); }
 
-// Where nothing splits evenly, the longest side.
+// If no dimension splits evenly, the longest side.
 static std::optional<std::size_t> uneven_place(const Layout& layout, Atom prime) {
     std::optional<std::size_t> place;
     for (std::size_t i = 0; i < layout.dims.size(); ++i) {
@@ -88,7 +88,7 @@ std::vector<Layout> scattered_by_levels(const Layout& target, const Layout& sour
 void gather_by_levels(std::vector<Step>& steps, const std::vector<Layout>& layouts) {
     for (std::size_t i = layouts.size(); i-- > 1;) {
         const Step gather{StepKind::all_gather, layouts[i - 1]};
-        // Of uneven shares the borders need not nest; then it is an exchange all the same.
+        // Borders of uneven shares may not nest. The step is an exchange then.
         steps.push_back(type_step(layouts[i], gather) ? gather : Step{StepKind::exchange, layouts[i - 1]});
     }
 }

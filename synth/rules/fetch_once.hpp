@@ -1,4 +1,4 @@
-// Where the target replicates inside a node, each element crosses into the node once and is shared there.
+// If the target replicates inside a node, each element enters the node once and is shared there.
 #pragma once
 
 #include "reshard/problem.hpp"
@@ -12,16 +12,16 @@ namespace reshard {
 /// Atoms in primes by the level of the machine at which devices are apart that differ in them.
 [[nodiscard]] std::vector<AtomList> by_levels(const Layout& layout, const AtomList& atoms, const Machine& machine);
 
-/// The atoms on which a layout replicates.
+/// The atoms over which a layout replicates.
 [[nodiscard]] AtomList replicated(const Layout& layout);
 
 /// `layout` sharded further by these primes, one after the other, as far as place_for has a place for them; where it
 /// has none, the longest side takes uneven shares.
 [[nodiscard]] Layout scattered(Layout layout, const Layout& source, const AtomList& primes);
 
-/// `target` sharded further by the axes on which it replicates, level by level up to `level`: the target first, the one
-/// that is sharded most last. Outer levels are minor, so that they are gathered first, while tiles are small. Layouts
-/// that equal the one before are left out.
+/// `target` sharded further by its replicated axes, level by level up to `level`. The first layout is the target, the
+/// last one has the most shards. Outer levels are minor, so they are gathered first, while tiles are small. A layout
+/// that equals the one before is left out.
 [[nodiscard]] std::vector<Layout> scattered_by_levels(const Layout& target, const Layout& source,
                                                       const Machine& machine, std::size_t level);
 

@@ -34,7 +34,7 @@ struct Leg {
     bool reached = false;
 };
 
-// What shards and summands say of a step before it is typed, which takes longer.
+// A quick test of a step by shards and summands, before the typing rule, which takes longer.
 struct Change {
     bool grows = false;    // some dimension has more shards
     bool shrinks = false;  // some has fewer

@@ -115,7 +115,7 @@ private:
     PrimeAxes kept_;                         // what leads each dimension from the permute on
     std::vector<std::vector<Index>> gives_;  // primes that it has beyond that
     std::vector<bool> takes_;
-    std::vector<Transfer> transfers_;  // a dimension's in the order in which it takes them
+    std::vector<Transfer> transfers_;  // each dimension's in taking order
     std::vector<std::vector<Transfer>> rounds_;
     bool possible_ = true;
 };

@@ -8,10 +8,10 @@
 
 namespace reshard {
 
-/// The lists behind the permute, then behind each all-to-all; the last are those of `goal`, whose axes may be cut into
-/// their primes in another order. Each dimension begins with what leads it in the goal, as far as its shards go; what it
-/// has beyond that lies behind, in the order in which it leaves. Nullopt where some dimensions wait for each other, or
-/// the primes differ. Shardy's pass does the same in factors of the mesh (sdy-reshard-to-collectives).
+/// The lists behind the permute, then behind each all-to-all. The last lists equal `goal`, up to the order of primes
+/// within an axis. Each dimension begins with the leading axes of the goal, as far as its shards go. Its other axes
+/// follow in leaving order. nullopt if some dimensions wait for each other, or if the primes differ. Shardy's pass does
+/// the same in factors of the mesh (sdy-reshard-to-collectives).
 [[nodiscard]] std::optional<std::vector<PrimeAxes>> by_one_permute(const Mesh& mesh, const PrimeAxes& now,
                                                                    const PrimeAxes& goal);
 

@@ -21,7 +21,7 @@ bool is_prefix(const AtomList& prefix, const AtomList& list) {
 AtomList Primes::of(const AtomList& atoms) const {
     AtomList pieces;
     for (const Atom& atom : atoms) {
-        // What neither end uses is in no digit of the refinement.
+        // The refinement has no digits for atoms that neither end uses.
         const AtomList parts = shared_ ? cut({atom}, *shared_) : AtomList{};
         if (combinations(parts) == atom.size)
             pieces.insert(pieces.end(), parts.begin(), parts.end());
@@ -113,7 +113,7 @@ void Primes::append_in_pairs(PrimeAxes& lists, PrimeAxes& goal, AtomList& unused
     }
 }
 
-// A dimension in which `lists` uses the prime less often than `other` and can be split by it.
+// A dimension that the prime can split and that has it less often in `lists` than in `other`.
 std::optional<std::size_t> Primes::place_where(const PrimeAxes& lists, const PrimeAxes& other, Index prime) const {
     for (std::size_t i = 0; i < lists.size(); ++i)
         if (count_of(lists[i], prime) < count_of(other[i], prime) && splits(lists[i], i, prime)) return i;

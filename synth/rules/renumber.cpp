@@ -22,7 +22,7 @@ bool plain(const Layout& layout) {
            std::ranges::all_of(layout.dims, [](const Dim& dim) { return dim.pieces.empty(); });
 }
 
-// The same tiles on the same devices, on a mesh of one axis for each dimension and one for what is idle.
+// The same tiles on the same devices, on a mesh of one axis for each dimension and one for idle devices.
 Layout renumbered(const Layout& layout) {
     const AtomList idle = complement(used_atoms(layout), device_count(layout));
     std::vector<AtomList> parts;
@@ -64,7 +64,7 @@ std::optional<Layout> in_shape_of(const Layout& shape, Layout like) {
         for (const Index prime : prime_factors(shard_count(shape.dims[i]) / shard_count(dim))) {
             const auto free = std::ranges::find_if(idle, [&](Atom atom) { return atom.size % prime == 0; });
             if (free == idle.end()) return std::nullopt;
-            // The minor end of what is idle.
+            // The minor end of the idle axis.
             dim.atoms.push_back({prime, free->stride});
             *free = {free->size / prime, free->stride * prime};
         }
@@ -85,7 +85,7 @@ std::optional<Plan> renumbered_to_target(const Problem& problem) {
     const auto start = in_shape_of(source, bare);
     if (!start) return std::nullopt;
     const std::vector<Step> steps = three_stage({*start, goal}, Vocabulary::collectives, 0).steps;
-    // What is sliced and permuted first depends on where tiles of this shape start, which is for the permute to say.
+    // The permute decides which device has each tile, so slices and permutes before it can go.
     auto next = steps.begin();
     const Layout* entry = &*start;
     Plan plan{source, target, {}};

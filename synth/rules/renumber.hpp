@@ -7,13 +7,13 @@
 
 namespace reshard {
 
-/// Tiles are permuted once to a mesh in which all shards of each dimension of the target are one axis, and go on by
-/// all-to-alls and gathers there: ten shards of two axes (2 x 5) can be five pairs, too. Slices come first. Nullopt
-/// where the axes of the mesh have these digits as well, with sums or pieces, where sizes do not divide, and for more
-/// than `renumbered_devices_max` devices, each of which is listed.
+/// One permute brings tiles to a mesh with one axis for each dimension of the target. All-to-alls and gathers follow
+/// there: ten shards of two axes (2 x 5) can also be five pairs. Slices come first. nullopt if the axes of the mesh
+/// have the same digits, for sums or pieces, if sizes do not divide, and for more than `renumbered_devices_max`
+/// devices, since the plan lists each device.
 [[nodiscard]] std::optional<Plan> renumbered_to_target(const Problem& problem);
 
-/// The same for the shards of the source: its mesh is left by a permute at the end, before gathers.
+/// The same for the shards of the source. The permute out of its mesh comes at the end, before gathers.
 [[nodiscard]] std::optional<Plan> renumbered_to_source(const Problem& problem);
 
 inline constexpr Index renumbered_devices_max = 4096;

@@ -22,7 +22,7 @@ public:
     Plan make() {
         const bool reduces = !same_summands(problem_.source, problem_.target);
         if (reduces) reduce();
-        // What lies between the reductions and a zero_fill at the end.
+        // The target between the reductions and a zero_fill at the end.
         Layout last = problem_.target;
         last.unreduced = unreduced_;
         PrimeAxes goal = primes_.of(last);
@@ -73,7 +73,7 @@ private:
             const auto place = place_for(atom, goal);
             if (place) now_[*place].push_back(atom);
             step_to(place ? StepKind::reduce_scatter : StepKind::all_reduce);
-            // What the target wants next may be free now.
+            // The target's next axis may be free now.
             primes_.continue_prefixes(now_, goal, unused, [](Index) { return true; });
             step_to(StepKind::slice);
         }
@@ -106,7 +106,7 @@ private:
         step_to(direct ? StepKind::all_to_all : !same_shape(goal) ? StepKind::exchange : StepKind::permute);
     }
 
-    // By the way with fewer permutes, and of those that with fewer steps.
+    // Takes the way with fewer permutes, then with fewer steps.
     void connect_in_steps(const PrimeAxes& goal) {
         const auto chain = by_one_permute(problem_.source.mesh, now_, goal);
         std::vector<Step> before = steps_;

@@ -10,9 +10,8 @@ namespace reshard {
 /// are repaired one at a time. Reductions come first, behind the slices that cost nothing. When sizes divide, every
 /// step is typed and no tile exceeds the floor; when they do not, the judge may say no.
 ///
-/// Slices no more than the ends make necessary, and further by what both ends leave unused among the axes of stride
-/// below `inside`: what takes several moves is then done with smaller tiles, and the gathers, inside groups of `inside`
-/// devices, receive the rest once.
+/// Slices as little as the ends allow, and further by unused axes with a stride below `inside`. The moves in the middle
+/// then have smaller tiles. The gathers run inside groups of `inside` devices and receive the rest once.
 [[nodiscard]] Plan three_stage(const Problem& problem, Vocabulary vocabulary, Index inside);
 
 }  // namespace reshard

@@ -1,4 +1,4 @@
-// What the devices of a block have together where no digits tell the block: tile by tile.
+// The elements of a block of devices, counted tile by tile. For blocks that no digits of the search describe.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ private:
     };
     [[nodiscard]] const Index* shards_of(std::size_t dim, List list);
     [[nodiscard]] const Index* common_of(std::size_t dim, List held, List wanted);
-    // The positions of which each tile is there once.
+    // One position for each distinct tile.
     void keep_different(std::span<const Index> positions, const Index* Cut::*shards, Numbers& kept) const;
 
     const SearchSpace& frame_;

@@ -1,4 +1,4 @@
-// What a hop costs under an objective, in the same numbers as the judge's costs (src/price/cost.cpp).
+// The cost of a hop under an objective, in the same numbers as the judge's costs (src/price/cost.cpp).
 #pragma once
 
 #include "src/price/level_traffic.hpp"
@@ -35,17 +35,17 @@ public:
     [[nodiscard]] EdgeCost floor_of(const Edge& hop, bool arrives) const;
     /// No less, and takes less time than the cost: what each level carries at least.
     [[nodiscard]] EdgeCost floor_by_levels(const State& before, const Edge& hop, bool arrives) const;
-    /// A lower bound of an exchange between the states, which leaves tiles of so many elements and in which some device
-    /// receives at least `received`.
+    /// A lower bound of an exchange between the states. It leaves tiles of `tile` elements, and some device receives at
+    /// least `received`.
     [[nodiscard]] EdgeCost exchange_floor(const State& before, const State& after, Index tile, Index received) const;
-    /// A lower bound for every path on which the busiest device receives so many elements. `elements` may be 0 while
-    /// the target is not reached yet.
+    /// A lower bound for every path whose busiest device receives `elements`, which may be 0 before the target is
+    /// reached.
     [[nodiscard]] EdgeCost at_least(Index elements) const;
     /// The same for every path from `state` to the target, no less.
     [[nodiscard]] EdgeCost at_least(const State& state, Index elements) const;
-    /// What levels carry at least is looked at.
+    /// True if lower bounds include the levels of the network.
     [[nodiscard]] bool by_levels() const { return needs_.has_value(); }
-    /// All prices so far are those of the judge.
+    /// True if all prices so far equal the judge's.
     [[nodiscard]] bool exact() const { return exact_; }
 
 private:

@@ -56,7 +56,7 @@ Index Moves::least_to_target(const State& state) const {
         prefixes = prefixes && frame_.comparable(state.lists[i], frame_.target.lists[i]);
     if (frame_.even) {
         if (!prefixes && frame_.commensurable(state, frame_.target)) return there_.tile;
-        // What is kept of each side is its part in the finer of the two cuts.
+        // A device keeps of each side one tile of the finer cut.
         Index finer = 1;
         for (std::size_t i = 0; i < dims(); ++i) finer *= std::max(frame_.shards(state.lists[i]), there_.shards[i]);
         return there_.tile - whole_ / finer;
@@ -115,7 +115,7 @@ void Moves::append_slices(const Expansion& from) const {
     }
 }
 
-// Every list of more digits: ragged tiles of many digits may nest where those of fewer do not.
+// Every longer list: ragged tiles of many digits may nest even if tiles of fewer digits do not.
 void Moves::append_slices_of(const Expansion& from, State state, std::size_t dim, std::uint32_t clashes) const {
     const List list = state.lists[dim];
     const Index now = frame_.shards(list);

@@ -1,4 +1,4 @@
-// The typed moves of the vocabulary in digits: every state that one step reaches, with what it moves.
+// The typed moves of the vocabulary in digits: every state that one step reaches, with its traffic.
 #pragma once
 
 #include <memory>
@@ -55,8 +55,8 @@ public:
     void append_moves(const State& state, Index tile_max, std::vector<Edge>& hops, Wanted wanted = Wanted::all) const;
     /// Appends every permute of `state`: tiles of the same shape, as many summands.
     void append_permutes(const State& state, std::vector<Edge>& hops) const;
-    /// The exchange of `state` to `next`, whose sizes these are. Who takes part, what is sent and the messages are
-    /// there when it is `timed`. pre: as many summands.
+    /// The exchange from `state` to `next`, with the sides of both. Fills in the group, sent elements and messages only
+    /// if `timed`. pre: as many summands.
     [[nodiscard]] Edge exchange(const State& state, const Sides& before, const State& next, const Sides& after,
                                 bool timed) const;
     /// Device 0 receives so many elements in it at least, since it has the first tile of both.
@@ -66,8 +66,8 @@ public:
     /// Appends every state to no states, with the target's summands where nothing is added up. Appends none, and is
     /// false, where they are `most` or more.
     bool append_all_states(std::size_t most, std::vector<State>& states) const;
-    /// Appends the target, what is filled to make it, and their tiles split further by what they leave unused; up to
-    /// about `most` states in all.
+    /// Appends the target, the states before its zero_fill, and the same states split further by unused digits. Stops
+    /// at about `most` states.
     void append_states_behind(std::size_t most, std::vector<State>& states) const;
 
 private:
@@ -113,7 +113,7 @@ private:
             for_each_summands(next, static_cast<std::uint8_t>(piece + 1), visit);
         }
     }
-    /// visit(list) for every choice of pieces, numbered from `first` on, that make up `cover` beside those of `list`.
+    /// Calls visit(list) for every choice of pieces, numbered from `first` on, that completes `list` to `cover`.
     template <class Visit>
     void for_each_cut(std::uint32_t cover, List list, std::uint8_t first, const Visit& visit) const {
         if (cover == 0) return visit(list);

@@ -23,7 +23,7 @@ void Moves::append_reductions(const Expansion& from) const {
     for_each_cut(frame_.cover_of(summands), List(), 0, [&](List cut) { append_reductions(from, cut); });
 }
 
-// Of every choice of these digits, which make up the summands.
+// Appends the reductions over every subset of these digits, which make up the summands.
 void Moves::append_reductions(const Expansion& from, List summands) const {
     for (std::uint32_t reduced = 1; reduced >> summands.size() == 0; ++reduced) {
         Edge hop{from.state, StepKind::all_reduce, from.sides.tile};
@@ -67,9 +67,9 @@ void Moves::append_scatters(const Expansion& from, const State& state, std::size
                       [&](const State& next, std::uint32_t rest) { append_scatters(from, next, dim, rest); });
 }
 
-// What becomes unreduced was replicated or a suffix, and is unreduced in the target. Other digits only where it can
-// pay: ragged tiles that do not nest may leave their dimension as summands alone, and a reduction may deal more digits
-// out in one step.
+// A digit that becomes unreduced was replicated or a suffix, and is usually unreduced in the target. Other digits are
+// tried only if that can pay: ragged tiles that do not nest may leave their dimension only as summands, and a reduction
+// may deal out more digits in one step.
 void Moves::append_fills(const Expansion& from) const {
     if (!frame_.sums()) return;
     const std::uint32_t wanted = frame_.cover_of(frame_.target.lists[dims()]);
@@ -111,7 +111,7 @@ SummandChange Moves::change_to_target(const State& state) const {
     SummandChange change{here.shards[sums], there_.shards[sums], copies(there_), 0, here.shards[sums], 1};
     change.kept = std::min(copies(here), change.copies);
     if (frame_.mixed) return change;
-    // Where each digit is at both ends; past all lists: nowhere.
+    // The list of each digit at both ends, or lists_max if no list has it.
     std::array<std::uint8_t, pieces_max> from{};
     std::array<std::uint8_t, pieces_max> to{};
     const auto place = [&](const State& one, std::array<std::uint8_t, pieces_max>& places) {
@@ -144,7 +144,7 @@ SummandChange Moves::change_to_target(const State& state) const {
     return change;
 }
 
-// As idle_atoms. What neither uses may be no digit: between 2 and 3 there is none of a device among 6.
+// As idle_atoms. A gap that neither state uses may not be a digit: with 6 devices, the gap between 2 and 3 is none.
 std::uint32_t Moves::idle(std::uint32_t used, std::uint32_t wanted) const {
     const std::uint32_t unused = frame_.cover & ~(used | wanted);
     if (!frame_.mixed) return unused;
@@ -170,7 +170,7 @@ std::uint32_t Moves::idle(std::uint32_t used, std::uint32_t wanted) const {
     return digits;
 }
 
-// As touched_atoms: all digits but those idle at both ends, those that lead a dimension at both, equal summands.
+// As touched_atoms: all digits except idle digits, digits that lead a dimension at both ends, and equal summands.
 std::uint32_t Moves::touched(const State& state, const Sides& sides, const State& next, const Sides& after) const {
     std::uint32_t untouched = idle(sides.cover, after.cover);
     for (std::size_t i = 0; i < dims(); ++i) untouched |= frame_.common_cover(state.lists[i], next.lists[i]);
@@ -178,7 +178,7 @@ std::uint32_t Moves::touched(const State& state, const Sides& sides, const State
     return frame_.cover & ~untouched;
 }
 
-// What a device holds at both ends, if anything: device 0 has the first tile of both.
+// The elements that a device may hold at both ends: device 0 has the first tile of both.
 Index Moves::first_kept(const Sides& before, const Sides& after) const {
     Index kept = 1;
     for (std::size_t i = 0; i < dims(); ++i) kept *= std::min(before.extent[i], after.extent[i]);
@@ -260,7 +260,7 @@ void Moves::append_finer(const State& state, std::size_t dim, std::uint32_t clas
         for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
             if ((clashes >> piece & 1) != 0 || states.size() >= most) continue;
             const Index now = frame_.shards(state.lists[i]);
-            // Where all devices are looked at, an exchange goes between any tiles.
+            // If the search looks at every device, an exchange may connect any tiles.
             if (!frame_.exact && !frame_.nests(i, now, now * frame_.size(piece))) continue;
             State next = state;
             frame_.append(next.lists[i], piece);

@@ -52,7 +52,7 @@ LevelNeeds::LevelNeeds(const SearchSpace& frame, const Machine& machine, const N
         tiles_.emplace(frame);
     }
     std::ranges::sort(devices);
-    std::size_t unit = 0;  // the outermost level of which blocks share a connection
+    std::size_t unit = 0;  // the outermost level whose blocks share a connection
     for (std::size_t level = 1; level < levels; ++level)
         if (machine.levels[level].shared) unit = level;
     const auto block_of = [&](std::size_t level, Index device) {
@@ -87,7 +87,7 @@ LevelNeeds::LevelNeeds(const SearchSpace& frame, const Machine& machine, const N
     if (!rises()) borders_.clear();
 }
 
-// Of blocks that no digits tell, as many as have room.
+// For blocks that no digits describe: the number of devices that fit.
 Index LevelNeeds::devices_inside(std::size_t level) const {
     if (!tiles_) return network_.devices_inside(level);
     return level == 0 ? 1 : machine_.levels[level - 1].devices;
@@ -143,8 +143,8 @@ const LevelNeeds::Unions& LevelNeeds::unions(std::size_t dim, List list) {
     return known->second;
 }
 
-// By block, indices of a dimension that its devices have in both cuts; then those in the second cut, which are wanted
-// as often.
+// For each block the number of indices of a dimension that its devices have in both cuts. Then, for each block, the
+// number of indices in the second cut.
 const Index* LevelNeeds::common(std::size_t dim, List held, List wanted) {
     const std::uint64_t both = static_cast<std::uint64_t>(held.word()) << 32 | wanted.word();
     const auto [known, added] = common_[dim].try_emplace(both);
@@ -167,12 +167,12 @@ const Index* LevelNeeds::common(std::size_t dim, List held, List wanted) {
     return known->second.data();
 }
 
-// The most elements that the blocks of a unit want and lack; none are known where summands change to others.
+// The most elements that the blocks of a unit want and lack. Returns 0 if summands change to other summands.
 Index LevelNeeds::entering(const Border& border, const State& held, const State& wanted) {
     if (tiles_) return entering_tiles(border, held, wanted);
     const std::size_t dims = frame_.dims();
     const List summands = held.lists[dims];
-    bool lacks_all = false;  // of each element some summand is elsewhere
+    bool lacks_all = false;  // some summand of each element is elsewhere
     if (summands != wanted.lists[dims]) {
         if (!wanted.lists[dims].empty()) return 0;
         for (std::size_t j = 0; j < summands.size(); ++j) lacks_all = lacks_all || border.tells[summands[j]];
@@ -215,8 +215,8 @@ Index LevelNeeds::entering_tiles(const Border& border, const State& held, const 
     return most;
 }
 
-// What enters a block comes over its level or over those beyond it, and over these what must. Loads are whole elements
-// only where each level brings a unit as much.
+// Elements enter a block over its level or over a level beyond it. Each level beyond carries as little as it must.
+// Loads are whole elements only if every level brings the same amount to a unit.
 Index LevelNeeds::picoseconds(const State& held, const State& wanted, Index received) {
     std::array<Index, levels_max> load{};
     Index time = 0;

@@ -1,4 +1,4 @@
-// What the blocks of a network lack between two states: whatever the steps, its levels carry no less.
+// The elements that blocks of a network lack between two states. Its levels carry at least that much, by any steps.
 #pragma once
 
 #include <array>
@@ -14,22 +14,22 @@ namespace reshard {
 /// The most network levels that a search prices.
 inline constexpr std::size_t levels_max = 16;
 
-/// Looks at each block of devices of each level, with what it has of each dimension worked out once: no two dimensions
-/// have a digit in common, so what a block has is a product. Blocks that no digits tell are looked at tile by tile.
+/// Counts for each block of devices of each level. No two dimensions share a digit, so the elements of a block are a
+/// product over dimensions, and each factor is computed once. Blocks that no digits describe are counted tile by tile.
 class LevelNeeds {
 public:
-    /// Knows nothing where tiles are not of one shape nor looked at one by one, where devices are too many, where
-    /// blocks are not told by digits and some digit is left out, and where an outer level is the faster one.
+    /// Knows nothing in four cases: tiles differ in shape and are not looked at one by one; too many devices; no digits
+    /// describe the blocks and some digit is left out; an outer level is faster than an inner one.
     LevelNeeds(const SearchSpace& frame, const Machine& machine, const NetworkDigits& network);
 
-    /// Picoseconds that the levels take at least for any steps from `held` to `wanted` in which some device receives
+    /// A lower bound in picoseconds for the levels, over all steps from `held` to `wanted`, if some device receives
     /// `received` elements.
     [[nodiscard]] Index picoseconds(const State& held, const State& wanted, Index received);
     [[nodiscard]] bool known() const { return !borders_.empty(); }
 
 private:
-    // Between blocks of devices, counted in those that the search's digits tell apart. Blocks that share a connection
-    // farther out are one unit: what each of them lacks adds up.
+    // The border between blocks of devices, counted in devices that the search's digits tell apart. Blocks that share a
+    // connection farther out are one unit, and their missing elements add up.
     struct Border {
         std::size_t first = 0;          // its first block among all
         std::vector<std::size_t> ends;  // behind the last block of each unit
@@ -37,10 +37,10 @@ private:
         Index devices = 1;              // of such a unit
         std::vector<bool> tells;        // by piece: its digits tell blocks apart
     };
-    // What each block has of a dimension: disjoint intervals, ascending.
+    // The indices of a dimension in each block: disjoint intervals, ascending.
     struct Unions {
         std::vector<Interval> intervals;
-        std::vector<std::size_t> ends;  // behind those of each block
+        std::vector<std::size_t> ends;  // one past the last interval of each block
     };
     using Counts = std::vector<Index>;  // by block
 

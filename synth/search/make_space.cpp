@@ -53,8 +53,8 @@ public:
     }
 
 private:
-    // What of an axis is one cell: all of it; or what lies between borders of the ends: what they use, or also what
-    // they leave idle; or the same with neighbouring axes merged that no border parts.
+    // The cells of an axis: the whole axis; its parts between borders of the ends, used parts only or idle parts too;
+    // or all parts, with neighbouring axes merged if no border separates them.
     enum class Cells { axes, used, all, merged };
 
     bool begin(bool cancels, std::size_t most) {
@@ -105,7 +105,7 @@ private:
         return true;
     }
 
-    // Places the pieces: of whole axes or of what the ends use, cut to primes or not. False when they are too many.
+    // Makes the pieces of these cells, cut to primes or not. False if they are too many.
     bool place(Cells cells, bool primes) {
         cells_.clear();
         frame_.pieces.clear();
@@ -269,7 +269,7 @@ std::optional<SearchSpace> make_search_space(const Problem& problem, bool levels
 }
 
 std::optional<SearchSpace> make_coarse_space(const Problem& problem) {
-    // Of many axes few are merged, and to find that out would take a part of what is built for them.
+    // With many axes merging rarely helps, and finding that out would take long.
     if (problem.source.mesh.axes.size() > 2 * searched_max) return std::nullopt;
     auto space = SpaceMaker(problem).make_coarse(true, searched_max);
     if (space && !space->even && !space->exact)

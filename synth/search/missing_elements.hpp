@@ -1,5 +1,5 @@
-// What devices lack where sizes do not divide: the judge's count (src/plan/missing_elements.cpp) between two states of
-// one search.
+// The elements that devices lack between two states of a search if sizes do not divide. This is the judge's count
+// (src/plan/missing_elements.cpp).
 #pragma once
 
 #include <unordered_map>
@@ -20,7 +20,7 @@ public:
 
 private:
     void list_positions();
-    /// Where in `intervals_` those begin that the devices hold of dimension `dim` when `list` shards it.
+    /// The place in `intervals_` of the first interval of dimension `dim`, sharded by `list`.
     std::size_t shares(std::size_t dim, List list);
     /// The number that the digits of `list` make at a position.
     [[nodiscard]] Index number(List list, Index position) const;

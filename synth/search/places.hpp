@@ -1,4 +1,4 @@
-// What a search keeps of each state that it has met.
+// The table of states that a search has met.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 
 namespace reshard {
 
-/// Where the node of each state is: open addressing, since a search asks for each of its hops.
+/// Finds the node of a state. Open addressing, since a search asks once for each hop.
 class Places {
 public:
     Places() : slots_(256) {}
 
     struct Slot {
         std::uint64_t code = 0;
-        std::uint32_t node = 0;  ///< plus one; 0 where there is none
-        bool asked = false;      ///< `least` is known
-        EdgeCost least;          ///< still to pay
+        std::uint32_t node = 0;  ///< its number plus one; 0 for none
+        bool asked = false;      ///< whether `least` is known
+        EdgeCost least;          ///< lower bound of the cost to the target
     };
 
     /// The place for this code; the next call may move it. pre: code != 0.

@@ -19,7 +19,7 @@ namespace reshard {
 /// throughout.
 [[nodiscard]] std::optional<AtomList> common_refinement(const Layout& a, const Layout& b);
 
-/// The reduction of what lies between the ends of a problem: of the end that has summands. pre: not of two kinds.
+/// The reduction of the layouts between the ends of a problem: the one of the end with summands. pre: at most one kind.
 [[nodiscard]] Reduction reduction_of(const Problem& problem);
 
 }  // namespace reshard

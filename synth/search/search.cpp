@@ -2,16 +2,17 @@
 
 #include <algorithm>
 
+#include "src/tables/step_kinds.hpp"
 #include "synth/search/places.hpp"
 
 namespace reshard {
 
 namespace {
 
-constexpr std::size_t behind_max = 64;     // states that an exchange may lead to
+constexpr std::size_t behind_max = 64;     // states that an exchange may reach
 constexpr std::size_t anywhere_max = 400;  // the same on several network levels
-constexpr std::size_t bounded_max = 2000;  // the same where what levels carry at least leaves most of them out
-constexpr std::size_t summed_max = 2500;   // the same for bytes or steps with sums, where what is received does
+constexpr std::size_t bounded_max = 2000;  // the same if bounds by levels discard most of them
+constexpr std::size_t summed_max = 2500;   // the same for bytes or steps with sums, if received bytes discard most
 
 constexpr Index devices_of_a_hop = 64;  // looking at so many takes as long as another hop
 
@@ -23,11 +24,11 @@ struct Node {
     bool closed = false;
 };
 
-// Where an exchange may lead.
+// A state that an exchange may reach.
 struct Exchanged {
     State state;
     Sides sides;
-    EdgeCost least;  // to pay from there, where that is not remembered
+    EdgeCost least;  // lower bound from there, unless it is remembered
 };
 
 struct Entry {
@@ -76,7 +77,7 @@ public:
             looked_at_ += saturating_multiply(static_cast<Index>(hops_.size()), effort_);
             if (looked_at_ > options_.hops_max) break;
         }
-        found.complete = found.complete || open_.empty();  // empty: there is no other way, or none at all
+        found.complete = found.complete || open_.empty();  // an empty queue: no other way exists
         found.all_exchanges = all_exchanges_;
         found.exact_prices = prices_.exact();
         found.arrived = arrived_ != 0;
@@ -90,7 +91,7 @@ public:
 private:
     [[nodiscard]] EdgeCost below() const { return arrived_ == 0 ? options_.below : nodes_[arrived_ - 1].paid; }
 
-    // On several levels prices take long: one is asked for only where its floors are not beaten already.
+    // On several levels a price takes long, so it is computed only if its lower bounds are not too high already.
     template <class Floor, class Price>
     void reach(const State& state, EdgeCost paid_before, const Floor& floor, const Price& price, std::uint32_t parent,
                StepKind kind) {
@@ -101,7 +102,7 @@ private:
         };
         EdgeCost least;
         if (remembers_) {
-            // Without levels a price takes no time, and late ones need no place.
+            // On one level a price is cheap to compute, and late states need no place in the table.
             const EdgeCost lowest = levels_ ? paid_before : paid_before + price();
             if (!levels_ && late(lowest)) return;
             Places::Slot& slot = places_.at(state.code(frame_.lists));
@@ -149,12 +150,11 @@ private:
         return by_device ? prices_.at_least(state, moves_.foreign_to_target(state, least)) : prices_.at_least(least);
     }
 
-    // Where exchanges lead everywhere, one is as good as any way of moves among as many summands: it begins such a way,
-    // not a slice, and nothing but a change of summands comes after it.
+    // If exchanges reach every state, one exchange is as good as any moves among as many summands. Only a change of
+    // summands may follow it, and no slice may precede it.
     Moves::Wanted wanted_from(std::uint32_t index) {
         const StepKind kind = nodes_[index].kind;
-        const bool changed = kind == StepKind::zero_fill || kind == StepKind::all_reduce ||
-                             kind == StepKind::reduce_scatter || index == 0;
+        const bool changed = changes_summands(kind) || index == 0;
         if (changed || !exchanges_suffice()) return Moves::Wanted::all;
         return kind == StepKind::slice ? Moves::Wanted::slices : Moves::Wanted::sums;
     }
@@ -174,7 +174,7 @@ private:
             if (levels_ || cheapest_of_shape(state, paid)) moves_.append_permutes(state, hops_);
             if (options_.vocabulary == Vocabulary::all) append_exchanges(state, paid);
         }
-        // What arrives comes first: it bounds the rest.
+        // Hops to the target come first, since they bound the others.
         for (const bool arrives : {true, false})
             for (const Edge& hop : hops_)
                 if ((hop.state == frame_.target) == arrives) {
@@ -214,7 +214,7 @@ private:
         }
     }
 
-    // Where exchanges lead that keep so many summands.
+    // The states with so many summands that an exchange may reach.
     const std::vector<Exchanged>& exchanged_with(Index summands, bool timed) {
         if (exchanged_to_.empty()) list_exchanged(timed);
         const auto known = std::ranges::find(exchanged_, summands, &std::pair<Index, std::vector<Exchanged>>::first);
@@ -237,7 +237,7 @@ private:
         if (!all_exchanges_) moves_.append_states_behind(anywhere ? timed_max : behind_max, exchanged_to_);
     }
 
-    // Another way is as good, by what an exchange costs at least.
+    // True if another way is as good as the lower bound of the exchange.
     bool late_by_exchange(const State& state, const Sides& here, EdgeCost paid, const Exchanged& one) {
         if (!remembers_) return paid + one.least >= below();
         const Index received = moves_.least_in_exchange(here, one.sides);
@@ -265,7 +265,7 @@ private:
     const SearchSpace& frame_;
     const SearchOptions& options_;
     const bool levels_;
-    const bool remembers_;  // what is still to pay from a state takes longer than to find it
+    const bool remembers_;  // the bound of a state takes longer to compute than a look-up
     const Moves moves_;
     const EdgeCosts prices_;
     const Index effort_;  // of one hop

@@ -26,11 +26,11 @@ struct Found {
     Index states = 0;            ///< states expanded
 };
 
-/// A* with least_to_target as the heuristic; ties go to fewer moves between devices, then to the earlier state, so that
-/// the answer is the same everywhere. On one network level permutes are tried from the cheapest states of each shape
-/// only: the others pay as much for theirs. Exchanges lead to the target, for the time also to what can be gathered to
-/// it, and with sums or on several levels anywhere, where that is not too many states. Where they lead anywhere, bytes
-/// and steps are at their least with one exchange between two changes of summands: no other move is looked at there.
+/// A* with least_to_target as the heuristic. Ties go to fewer moves between devices, then to the earlier state, so that
+/// the answer is the same everywhere. On one network level only the cheapest states of each shape try permutes, since
+/// the others pay as much for theirs. Exchanges reach the target; for the least time also states that a gather
+/// completes; and with sums or several levels every state, if these are not too many. If they reach every state, one
+/// exchange between two changes of summands is the least in bytes and steps, so the search tries no other move there.
 [[nodiscard]] Found search(const SearchSpace& frame, const SearchOptions& options, const Machine& machine);
 
 }  // namespace reshard

@@ -18,7 +18,7 @@ struct Piece {
     std::uint32_t clashes = 0;  ///< the pieces that no layout has beside it, itself among them
 };
 
-/// What pieces of one region of the devices can be told apart by: its numbers, ascending.
+/// The borders that tell pieces of one region of the devices apart, ascending.
 using Borders = InlineVector<Index, 32>;
 
 /// A problem whose common prefixes are cancelled: axes that lead a dimension in both layouts never move.
@@ -45,7 +45,7 @@ struct SearchSpace {
 
     /// Every shard lies in one of the `fewer` shards that the first digits make: their boundaries nest.
     [[nodiscard]] bool nests(std::size_t dim, Index fewer, Index more) const;
-    /// What a shard has of the dimension.
+    /// The indices of the dimension in a shard.
     [[nodiscard]] Interval share(std::size_t dim, List list, Index shard) const;
     /// The dimension is cut where ceil-div does not cut it.
     [[nodiscard]] bool in_pieces(std::size_t dim, List list) const;
@@ -63,8 +63,8 @@ struct SearchSpace {
     /// The digits of a cover as numbers: how many values they take together; 0 when they are no digits.
     [[nodiscard]] Index combinations_of(std::uint32_t cover) const;
 
-    /// Appends a piece at the minor end. Of the cuts of neighbours that continue each other one is kept, that with
-    /// ascending sizes, so that equal lists are equal words.
+    /// Appends a piece at the minor end. Neighbours that continue each other keep one of their cuts, with ascending
+    /// sizes, so that equal lists are equal words.
     void append(List& list, std::uint8_t piece) const;
     /// Every list that leads this one and is shorter.
     using Shorter = InlineVector<List, 32>;
@@ -92,17 +92,17 @@ inline constexpr Index exact_devices_max = 1024;
 /// Beyond so many prime digits an exact search takes milliseconds.
 inline constexpr std::size_t searched_max = 5;
 
-/// The problem in digits: in primes with those that neither end uses, else in primes without them, else in atoms that
-/// travel together, whichever is the first with at most `searched_max` digits; nullopt when all have more, when there
-/// are too many dimensions, or when an atom has no place in the axes of the mesh.
-/// Where not every choice of digits divides, the problem in primes with nothing cancelled comes first (`exact`): what
-/// leads a dimension need not stay there when its tiles are ragged.
-/// Common prefixes stay on `levels` of a network, where it can pay to move through them, if the digits are one less.
+/// The problem in digits. Tries primes with idle ones, then primes without idle ones, then atoms that travel together,
+/// and takes the first with at most `searched_max` digits. nullopt if all have more, if the problem has too many
+/// dimensions, or if an atom has no place in the axes of the mesh.
+/// If not every choice of digits divides, the problem in primes with nothing cancelled comes first (`exact`), since
+/// ragged tiles may change the leading digits of a dimension.
+/// With `levels` of a network common prefixes stay, since moving through them can pay, if one digit fewer fits.
 [[nodiscard]] std::optional<SearchSpace> make_search_space(const Problem& problem, bool levels = false);
 
-/// The problem in the coarsest digits that keep what neither end uses: between the borders of both ends in each axis,
-/// or, where those are too many, with neighbouring axes merged. What is found in them need not be the best, but where
-/// primes are too many to search them all it is often better than what is found without idle digits.
+/// The problem in the coarsest digits that keep idle digits: the parts of each axis between borders of both ends. If
+/// these are too many, neighbouring axes are merged. The best plan may need finer digits. If primes are too many to
+/// search, these digits often give a better plan than digits without idle ones.
 [[nodiscard]] std::optional<SearchSpace> make_coarse_space(const Problem& problem);
 
 /// The problem in the same digits, which cut a dimension one after another, as torch.chunk on each axis: tiles that

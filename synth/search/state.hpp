@@ -42,7 +42,7 @@ private:
     std::uint32_t word_ = 0;
 };
 
-/// What a search can hold.
+/// The most lists of a state.
 inline constexpr std::size_t lists_max = 8;
 inline constexpr std::size_t pieces_max = 15;
 inline constexpr std::size_t digits_max = 7;

@@ -139,6 +139,8 @@ class Tables(tool.Case):
         self.assertIn("chosen", ran.out)
         self.assertTrue(all(len(line) <= 120 for line in ran.out.splitlines()), ran.out)
         told = json.loads(self.ran_well(tool.reshard("explain", *TWO_BY_THREE, "--json")).out)
+        self.assertEqual(told["policy_row"], "one_mesh")
+        self.assertIn("\npolicy row one_mesh: both ends are written in the digits of one mesh\n", ran.out)
         self.assertEqual(told["alternatives"][0]["lost"], "")
         self.assertTrue(all(other["lost"] for other in told["alternatives"][1:]))
         self.assertTrue(all(other["rule"] in ran.out for other in told["alternatives"]))

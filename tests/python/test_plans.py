@@ -53,6 +53,12 @@ class Layouts(unittest.TestCase):
         blocks = reshard.parse_layout("x=2", "f32[7@x/2]")
         self.assertEqual(blocks.tile_indices(0), (((0, 2), (4, 6)),))
 
+    def test_the_same_cut_on_other_devices(self):
+        layout = reshard.parse_layout("x=2,y=3", "f32[12@x,4]")
+        self.assertEqual(layout.with_devices([5, 4, 3, 2, 1, 0]), reshard.parse_layout("x=2,y=3[5,4,3,2,1,0]", "f32[12@x,4]"))
+        for devices in ([0, 1], [0, 0, 1, 2, 3, 4], [-1, 0, 1, 2, 3, 4]):
+            self.assertRaises(reshard.InputError, layout.with_devices, devices)
+
     def test_every_dtype_has_a_numpy_one(self):
         for name in ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "c64", "c128",
                      "bf16", "f8_e4m3fn", "f8_e5m2"):
@@ -170,6 +176,7 @@ class Plans(unittest.TestCase):
     def test_why_the_others_lost(self):
         explained = reshard.explain(SOURCE, TARGET, times=True)
         self.assertEqual(explained.plan, reshard.synthesize(SOURCE, TARGET))
+        self.assertEqual(explained.policy_row, "one_mesh")
         self.assertEqual(explained.alternatives[0].lost, "")
         self.assertTrue(all(other.lost and other.seconds > 0 for other in explained.alternatives[1:]))
         self.assertIn("gather_then_slice", str(explained))

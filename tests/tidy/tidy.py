@@ -133,7 +133,8 @@ ROOMS = {room: ([*GROUND[:GROUND.index(room) if room in GROUND else None], *belo
 FREE = ("tests/", "bench/")  # these see everything
 
 # The core and the search use no I/O, clock, randomness, threads or MPI.
-PURE = ("src/layout", "src/text", "src/notations", "src/plan", "src/price", "src/judge", "src/schedule", "src/copy",
+PURE = ("src/tables", "src/layout", "src/text", "src/notations", "src/plan", "src/price", "src/judge", "src/schedule",
+        "src/copy",
         "src/model", "src/emit", "synth")
 IMPURE_HEADERS = ("include/reshard/files/", "include/reshard/backends/", "include/reshard/reshard",
                   "include/reshard/c_mpi", "include/reshard/planner/plan_cache", "synth/plan_cache")

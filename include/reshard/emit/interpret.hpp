@@ -1,5 +1,4 @@
-// What a tile program does, on host arrays of all devices: tests hold lowering, and what is written from it, against
-// it.
+// An interpreter of tile programs on host arrays of all devices. Tests compare the lowering and its texts with it.
 #pragma once
 
 #include "reshard/emit/program.hpp"
@@ -7,11 +6,11 @@
 
 namespace reshard {
 
-/// The tiles of all devices behind the program. `tiles` and the result are by device, row-major, as those of simulate;
-/// but summands are what they are, not shares of an average: a sum of `divisor(layout)` times the shares. Sums and
-/// products wrap in 64 bits, a division truncates.
-/// Errors: mismatch when a tile has not as many elements as the program's source or an operation does not fit its
-/// shapes, its groups or its pairs.
+/// Returns the tiles of all devices after the program. Tiles are indexed by device and row-major, as in simulate.
+/// Summands are plain values, not shares of an average: a sum is `divisor(layout)` times the shares. Sums and products
+/// wrap in 64 bits, and a division truncates.
+/// Errors: mismatch if the size of a tile differs from the program's source, or if an operation does not fit its
+/// shapes, groups or pairs.
 [[nodiscard]] Result<Tiles> interpret(const TileProgram& program, const Tiles& tiles);
 
 }  // namespace reshard

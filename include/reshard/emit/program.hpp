@@ -1,4 +1,4 @@
-// The tile program: a plan of collectives as operations on the local tile, each of which every array framework has.
+// The tile program: a plan of collectives as operations on the local tile. Every array framework has each of them.
 #pragma once
 
 #include "reshard/planner/schedule.hpp"
@@ -6,8 +6,8 @@
 
 namespace reshard {
 
-/// What an operation does to the local tile. Tiles are dense, row-major and of one shape on all devices. A *group* is a
-/// list of positions; each collective names all groups, each position is in one of them, and all have one size g.
+/// The kinds of operation on the local tile. Tiles are dense, row-major and of one shape on all devices. A *group* is a
+/// list of positions. Each collective names all groups; every position is in one group, and all groups have size g.
 enum class OperationKind {
     reshape,         ///< another shape of the same elements in row-major order
     transpose,       ///< dimension i of the output is dimension permutation[i] of the input
@@ -39,8 +39,8 @@ struct SourceTargetPair {
     friend bool operator==(const SourceTargetPair&, const SourceTargetPair&) = default;
 };
 
-/// One operation on the local tile. Fields that its kind does not name are empty. Positions are those of
-/// TileProgram::source.mesh, row-major from 0.
+/// One operation on the local tile. Fields that its kind does not name are empty. A position is a row-major number in
+/// TileProgram::source.mesh, from 0.
 struct Operation {
     OperationKind kind = OperationKind::reshape;  ///< what it does
     std::vector<Index> input;                     ///< shape of the tile before, in elements
@@ -63,9 +63,9 @@ struct Operation {
     friend bool operator==(const Operation&, const Operation&) = default;
 };
 
-/// Elements that a device receives from others in one run of the operation, at most: (g-1) tiles of the input in an
-/// all_gather, (g-1)/g in an all_to_all, (g-1) tiles of the output in a reduce_scatter, 2(g-1)/g in an all_reduce
-/// (rounded up), one tile in a permute in which any moves, 0 where nothing leaves the device.
+/// The most elements that a device receives from others in one run of the operation. In tiles: g-1 inputs for an
+/// all_gather, (g-1)/g for an all_to_all, g-1 outputs for a reduce_scatter, 2(g-1)/g (rounded up) for an all_reduce, 1
+/// for a permute that moves a tile, otherwise 0.
 [[nodiscard]] Index received_elements(const Operation& operation);
 
 /// One line for people: the kind, both shapes, and what else it has: transpose [2,8,4] -> [8,2,4] by [1,0,2].
@@ -74,9 +74,9 @@ struct Operation {
 /// Digits of positions as whole axes of the mesh, major to minor; nullopt when one is a part of an axis.
 [[nodiscard]] std::optional<std::vector<std::string>> whole_axes(const Mesh& mesh, const AtomList& digits);
 
-/// What each device does to its tile so that the array comes from `source` to `target`. The operations begin at the
-/// tile shape of the source and end at that of the target; the device at position i of source.mesh runs as position i,
-/// and ends with the tile that target has on that device.
+/// The operations of every device that move the array from `source` to `target`. They begin at the tile shape of the
+/// source and end at the tile shape of the target. The device at position i of source.mesh runs as position i, and ends
+/// with its own tile of the target.
 struct TileProgram {
     Layout source;                      ///< where the array is
     Layout target;                      ///< where it is wanted
@@ -91,19 +91,17 @@ struct TileProgram {
 /// equal blocks in order (why_uneven), and when the two ends stand on different devices.
 [[nodiscard]] Result<void> has_program(const Problem& asked);
 
-/// The plan as a program: one collective for each step that communicates, and as few copies of the tile between them as
-/// were found (transposes are merged, and each is where least bytes are copied). An avg is a sum and a factor. A max,
-/// min or prod is scattered by all_to_all and reduce. A gather of several dimensions is one for each where that saves
-/// copies of more than a mebibyte. Where the elements of a tile divide by the group an all_reduce of
-/// prod is that and an all_gather, else an all_gather and a reduce. Errors: unsupported when a step is an exchange
-/// (plan with Vocabulary::collectives), when a layout on the way does not divide, on more than 4194304
-/// devices, or when an all_to_all has axes
-/// without a common refinement; those of the judge where the plan is none.
+/// Lowers a plan to a program with one collective for each step that communicates and few copies of the tile between
+/// them. Transposes are merged, and each runs where it copies the fewest bytes. An avg is a sum and a factor. A scatter
+/// of max, min or prod is an all_to_all and a reduce. A gather of several dimensions is split by dimension if that
+/// saves copies of more than a mebibyte. An all_reduce of prod is a scatter and an all_gather if the tile divides by
+/// the group, otherwise an all_gather and a reduce. Errors: as the judge; unsupported if a step is an exchange (plan
+/// with Vocabulary::collectives), a layout on the way does not divide, an all_to_all has axes without a common
+/// refinement, or there are more than 4194304 devices.
 [[nodiscard]] Result<TileProgram> portable(const Plan& plan);
 
-/// The same between the ends of the question, of which the plan is the answer: the plan may see them in another shape
-/// (Synthesis of a reshape) and number the devices differently. Errors: also mismatch when the plan's ends are not
-/// these.
+/// The same between the ends of the question that the plan answers. The plan may write these ends in another shape
+/// (Synthesis of a reshape) and number the devices differently. Errors: also mismatch if the plan has other ends.
 [[nodiscard]] Result<TileProgram> portable(const Plan& plan, const Problem& asked);
 
 }  // namespace reshard

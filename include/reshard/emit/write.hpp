@@ -17,18 +17,22 @@ inline constexpr std::array<Framework, 3> all_frameworks = {Framework::jax, Fram
 
 /// The text of a program.
 ///
-/// jax: a Python module with `mesh`, `source` and `target` (NamedSharding), `move` of one tile, and `reshard`, jitted,
-/// of the whole array. Axes of which an end uses parts are several axes of its mesh. The summands of an unreduced end
-/// are stacked in a leading dimension.
+/// jax: a Python module with `mesh`, `source` and `target` (NamedSharding), `move` for one tile, and the jitted
+/// `reshard` for the whole array. If an end uses a part of an axis, the mesh has several axes for it. The summands of
+/// an unreduced end are stacked in a leading dimension.
 ///
-/// stablehlo: a module whose `main` takes and gives the tile of one replica. Replica i is position i of the source's
+/// stablehlo: a module whose `main` takes and returns the tile of one replica. Replica i is position i of the source's
 /// mesh.
 ///
-/// torch: a Python module with `connect`, which makes the groups once, and `move` of one rank's tile by functional
-/// collectives. Rank i is device i, and there are as many ranks as devices.
+/// torch: a Python module with `connect`, which makes the groups once, and `move`, which runs functional collectives on
+/// one rank's tile. Rank i is device i, and there are as many ranks as devices.
 ///
 /// Errors: unsupported when the ends list the devices in two orders or no mesh has the ends' sub-axes (jax), and when
 /// the members of a group stand in another order in each group (torch).
 [[nodiscard]] Result<std::string> write(const TileProgram& program, Framework framework);
+
+/// Python source that defines `move(tile, axes)`, for a shard_map over any mesh: the device with index i along `axes`
+/// runs as device i of the layouts. pre: the devices of source.mesh are 0, 1, ... in some order.
+[[nodiscard]] std::string jax_function(const TileProgram& program);
 
 }  // namespace reshard

@@ -20,7 +20,7 @@ from ._trees import each
 def mapped(program: _program.Program, source: NamedSharding, target: NamedSharding) -> Any:
     """The program as a function of whole arrays, on the mesh that both shardings share."""
     axes = tuple(target.mesh.axis_names)
-    return jax.shard_map(lambda tile: _program.run(program, tile, axes), mesh=target.mesh, in_specs=source.spec,
+    return jax.shard_map(lambda tile: program.run(tile, axes), mesh=target.mesh, in_specs=source.spec,
                          out_specs=target.spec, check_vma=False)
 
 
@@ -38,7 +38,7 @@ def _on_one_set(source: Sharding, target: Sharding, shape: tuple[int, ...], dtyp
     layouts = [positional_layout(end, shape, dtype, order) for end in (source, target)]
     program = _program.program(*layouts, _program.on_host(order))
     tiles = PartitionSpec(_partition.AXIS)
-    move = jax.shard_map(lambda tile: _program.run(program, tile, _partition.AXIS), mesh=flat, in_specs=tiles,
+    move = jax.shard_map(lambda tile: program.run(tile, _partition.AXIS), mesh=flat, in_specs=tiles,
                          out_specs=tiles, check_vma=False)
     return jax.jit(move), NamedSharding(flat, tiles)
 

@@ -46,4 +46,4 @@ def _partition(mesh, operands, result):
     except Error as error:
         fall_back(str(error).partition("\n")[0])
         return flat, lambda tile: tile, result.sharding, (result.sharding,)
-    return flat, lambda tile: _program.run(program, tile, AXIS), result.sharding, (operand.sharding,)
+    return flat, lambda tile: program.run(tile, AXIS), result.sharding, (operand.sharding,)

@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy
-from jax import lax
 
 from .. import Layout, Machine, Plan, portable, synthesize
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A plan and its effect on a tile. on_device: the device at each position that the operations refer to."""
+    """A plan, and the function that runs it: run(tile, axes) returns the tile after the move.
+
+    axes: the name, or all names, of a mesh whose positions are the layouts' devices."""
 
     plan: Plan
-    operations: list[Any]
-    on_device: tuple[int, ...]
-
-    def groups(self, groups: Any) -> list[list[int]]:
-        """The groups of devices, from groups of positions."""
-        return [[self.on_device[position] for position in group] for group in groups]
-
-    def by_device(self, table: Any) -> numpy.ndarray:
-        """The table by device, from a table by position."""
-        return numpy.asarray(table, numpy.int32)[numpy.argsort(self.on_device)]
+    run: Callable[[Any, Any], Any]
 
 
 # XLA on devices of one host. A collective is a rendezvous there, and receiving is a copy within one memory. The numbers are
@@ -61,9 +52,11 @@ def chosen(source: Layout, target: Layout, hosted: bool) -> Plan:
 
 @functools.lru_cache(4096)
 def program(source: Layout, target: Layout, hosted: bool) -> Program:
-    """The program to run. Errors: UnsupportedError, if sizes do not divide."""
+    """The move, made from the text that `reshard emit --to jax` prints. Errors: UnsupportedError, if sizes do not divide."""
     plan = chosen(source, target, hosted)
-    return Program(plan, portable(plan).operations, source.mesh.devices)
+    names: dict[str, Any] = {}
+    exec(portable(plan)._jax_function(), names)
+    return Program(plan, names["move"])
 
 
 def _is_as_xla(fast: Plan, least: Plan) -> bool:
@@ -72,31 +65,3 @@ def _is_as_xla(fast: Plan, least: Plan) -> bool:
     kinds, of_least = ([step.kind for step in plan.steps if step.kind != "slice"] for plan in (fast, least))
     return (sorted(kinds) == ["all_to_all", "permute"] and of_least == ["all_to_all", "all_to_all"] and
             least.steps[0].kind == "slice")
-
-
-def run(moved: Program, tile: Any, axes: Any) -> Any:
-    """The tile after the program. axes: the name, or all names, of a mesh whose positions are the layouts' devices."""
-    for operation in moved.operations:
-        tile = _MEANING[operation.kind](moved, operation, tile, axes)
-    return tile
-
-
-def _slice(moved, operation, tile, axes):
-    starts = jnp.asarray(moved.by_device(operation.starts))[lax.axis_index(axes)]
-    return lax.dynamic_slice(tile, [starts[dim] for dim in range(tile.ndim)], operation.output_shape)
-
-
-def _grouped(collective, **places):
-    return lambda moved, operation, tile, axes: collective(
-        tile, axes, tiled=True, axis_index_groups=moved.groups(operation.groups), **places)
-
-
-# The steps of a move of an array without summands.
-_MEANING = {
-    "reshape": lambda moved, operation, tile, axes: lax.reshape(tile, operation.output_shape),
-    "transpose": lambda moved, operation, tile, axes: lax.transpose(tile, operation.permutation),
-    "slice": _slice,
-    "permute": lambda moved, operation, tile, axes: lax.ppermute(tile, axes, moved.groups(operation.pairs)),
-    "all_gather": _grouped(lax.all_gather, axis=0),
-    "all_to_all": _grouped(lax.all_to_all, split_axis=0, concat_axis=0),
-}

@@ -72,8 +72,7 @@ def positional_layout(sharding: Any, shape: tuple[int, ...], dtype: Any, order: 
     if own == tuple(order):
         return held
     place = {device: number for number, device in enumerate(order)}
-    mesh = Mesh(list(held.mesh.shape.items()), [place[own[device]] for device in held.mesh.devices])
-    return parse_layout(mesh, str(held))
+    return held.with_devices([place[own[device]] for device in held.mesh.devices])
 
 
 def context_mesh() -> Any:

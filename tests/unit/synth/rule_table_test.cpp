@@ -69,6 +69,22 @@ TEST(RuleTableUnit, TheTableHasAllRulesThatExplainNames) {
     EXPECT_EQ(found, known);
 }
 
+// The questions above reach every row of the policy. An answer names its row also without explain.
+TEST(RuleTableUnit, EachClassOfQuestionHasItsRow) {
+    std::set<std::string, std::less<>> rows;
+    for (const bool one_exchange : {false, true})
+        for (const Problem& problem : questions()) {
+            Options options;
+            options.capabilities.one_exchange = one_exchange;
+            const auto answer = synthesize(problem, options);
+            ASSERT_TRUE(answer.has_value()) << answer.error().message;
+            EXPECT_FALSE(answer->row.about.empty());
+            rows.emplace(answer->row.name);
+        }
+    EXPECT_EQ(rows, (std::set<std::string, std::less<>>{"nothing_moves", "one_exchange", "one_mesh", "pieces",
+                                                        "two_orders", "two_reductions"}));
+}
+
 // If no other rule is asked, synthesize then finds no plan.
 TEST(RuleTableUnit, WhatIsOffNeverAppears) {
     for (const Rule& rule : rules())

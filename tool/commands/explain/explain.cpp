@@ -56,6 +56,7 @@ Result<int> explain(const Arguments& arguments) {
     RESHARD_TRY(const auto& made, synthesize(asked.problem, options));
     if (arguments.json) {
         Json json = plan_json(nullptr, asked, made);
+        json["policy_row"] = made.row.name;
         json["alternatives"] = Json::array();
         for (const Alternative& other : made.alternatives)
             json["alternatives"].push_back(alternative_json(other, asked.options.machine));
