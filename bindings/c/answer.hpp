@@ -110,8 +110,8 @@ struct Tiles {
     std::span<const std::byte> in;
     std::span<std::byte> out;
 };
-/// Collective, before a start of redistribute, if the caller has a `place` for what it makes. A rank whose arguments
-/// are wrong tells the others.
+/// Checks the arguments of a redistribute that starts. Collective. `place` is an error if the caller gave no place for
+/// the result. A rank whose arguments are wrong tells the others.
 [[nodiscard]] Result<Tiles> need_tiles(Backend& backend, const Result<void>& place, const reshard_layout* source,
                                        const reshard_layout* target, const void* in, std::int64_t in_bytes, void* out,
                                        std::int64_t out_bytes);
@@ -166,7 +166,7 @@ Result<void> known_size(std::size_t size, const char* name) {
 }
 
 /// A structure of the caller's; `otherwise` for NULL. A program compiled with an earlier version has fewer fields, but
-/// at least `earliest` bytes; the fields that it lacks are those of `otherwise`.
+/// at least `earliest` bytes; missing fields come from `otherwise`.
 template <class Struct>
 Result<Struct> structure(const Struct* given, const Struct& otherwise, const char* name,
                          std::size_t earliest = sizeof(Struct)) {

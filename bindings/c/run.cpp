@@ -1,4 +1,4 @@
-// Executors, what is bound to them, and runs in flight.
+// Executors, their bound buffers, and runs in flight.
 #include <algorithm>
 
 #include "bindings/c/answer.hpp"

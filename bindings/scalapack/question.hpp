@@ -18,7 +18,7 @@ struct End {
     [[nodiscard]] bool inside() const { return grid != 0; }
 };
 
-/// What one process knows of a call.
+/// The arguments of a call, as far as one process knows them.
 struct Question {
     DType dtype = DType::f64;
     std::array<int, 2> shape = {};  ///< rows and columns

@@ -8,9 +8,9 @@
 
 namespace reshard::notation {
 
-/// The most devices for which the checker judges schedules.
+/// The checker judges schedules on at most so many devices.
 inline constexpr Index certified_ranks_max = 64;
-/// The most devices of a mesh for which it judges plans between meshes. It looks up the place of each device.
+/// It judges plans between meshes of at most so many devices each. It looks up the place of each device.
 inline constexpr Index certified_between_max = 4096;
 
 /// The plan as one line, without the newline; with `elements_max` the checker keeps tiles within that many elements.

@@ -69,7 +69,7 @@ Result<void> scan_label_into(Scanner&, std::string&) { return {}; }  // the name
 
 constexpr bool is_field(std::string_view kind) { return kind != "label"; }
 
-// The words of a level, those that it needs or all: "devices, message and bandwidth".
+// All words of a level, or only the needed ones: "devices, message and bandwidth".
 std::string level_words(bool needed_only, std::string_view last) {
     std::vector<std::string_view> words;
 #define RESHARD_LEVEL(kind, name, text, needed) \
