@@ -108,7 +108,7 @@ class Lists(tool.Case):
         self.assertIn("options of a list", self.refused([dict(turning(1)[0], options={"objective": "bytes"})]))
         self.assertIn("from its file alone", self.refused(turning(1), "--mesh", "x=2"))
         self.assertIn("--batch", self.refused(turning(1), "--batch"))
-        self.assertIn("not for --list", self.refused(turning(1), "--output", "a.npy", command="run"))
+        self.assertIn("excludes --list", self.refused(turning(1), "--output", "a.npy", command="run"))
         self.assertEqual(tool.reshard("plan", "--list", self.path("nowhere")).code, 2)
         self.assertEqual(tool.reshard("plan", "--staging-bytes", "1MiB", "--mesh", "x=2", "f32[4@x]", "f32[4]").code, 2)
         self.assertEqual(tool.reshard("run", "--list", "-", stdin=b"").code, 2)

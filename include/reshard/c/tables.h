@@ -63,8 +63,9 @@ typedef struct reshard_options {
     int64_t ranks_per_node;                 ///< ranks of a node, which reach each other's memory
     const struct reshard_backend* backend;  ///< the backend that is to run the plan; its capabilities replace those
                                             ///< above
-    const struct reshard_machine* machine;  ///< what time is estimated on: laptop (the default), dgx-h100:nodes=N,
-                                            ///< tpu-v5p:AxBxC, ethernet:nodes=N,per_node=P, or a machine of your own
+    const struct reshard_machine* machine;  ///< the machine to plan for: laptop (the default), dgx-h100:nodes=N,
+                                            ///< tpu-v5p:AxBxC, ethernet:nodes=N,per_node=P, or your own
+                                            ///< (docs/machines.md)
     struct reshard_plan_cache* cache;       ///< a cache that is asked first
     const char* without;                    ///< names of rules that are not asked for plans; `explain` names those that
                                             ///< are; commas between them
