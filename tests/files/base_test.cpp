@@ -16,6 +16,23 @@ namespace {
 
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
+TEST(Formats, AreOneTable) {
+    const std::string words = forms_in_words();
+    for (const char* const text : {"single", "index", "ranks", "npy", "zarr", "dcp"}) {
+        const auto form = parse_form(text);
+        ASSERT_TRUE(form.has_value()) << text;
+        EXPECT_EQ(name(*form), text);
+        EXPECT_NE(words.find(text), std::string::npos);
+    }
+    EXPECT_EQ(parse_form("pickle").error().code, Code::usage);
+    EXPECT_EQ(form_of_path("a/b.safetensors"), Form::single);
+    EXPECT_EQ(form_of_path("b.npy"), Form::npy);
+    EXPECT_EQ(form_of_path("b.zarr"), Form::zarr);
+    EXPECT_EQ(form_of_path("b.npy.folder"), Form::index);
+    EXPECT_TRUE(is_one_file(Form::single) && is_one_file(Form::npy) && !is_one_file(Form::zarr));
+    EXPECT_NE(paths_in_words().find("an .npy file, a .safetensors file"), std::string::npos);
+}
+
 TEST(Crc32c, OthersPrintTheSame) {
     const std::string digits = "123456789";  // the check value of the catalogue of CRCs
     EXPECT_EQ(crc32c_of(crc32c_raw(bytes_of(digits)), std::ssize(digits)), 0xe3069283U);
