@@ -86,16 +86,14 @@ bool says_end(std::string_view rules, std::string_view word) {
     return false;
 }
 
-std::string with_ends(std::string rules, Form form) {
+std::string with_ends(std::string rules, std::string_view target) {
     if (!says_end(rules, "source")) rules += "\nsource file=1\notherwise = -\n";
-    if (format_of(form).whole && !says_end(rules, "target")) rules += "\ntarget file=1\notherwise = -\n";
+    if (!target.empty() && !says_end(rules, "target")) rules += fmt::format("\ntarget {}\notherwise = -\n", target);
     return rules;
 }
 
-std::string with_target_ranks(std::string rules, Index ranks) {
-    if (!says_end(rules, "source")) rules += "\nsource file=1\notherwise = -\n";
-    if (!says_end(rules, "target")) rules += fmt::format("\ntarget ranks={}\notherwise = -\n", ranks);
-    return rules;
+std::string with_ends(std::string rules, Form form) {
+    return with_ends(std::move(rules), format_of(form).whole ? "file=1" : "");
 }
 
 Result<Wanted> wanted_of(const std::string& rules, std::span<const ListedTensor> list, std::span<const Cast> casts) {

@@ -25,10 +25,10 @@ struct NewPath {
 
 /// True if a line of the rules begins with the word: source or target.
 [[nodiscard]] bool says_end(std::string_view rules, std::string_view word);
-/// Adds the ends that rules do not say. Sources are whole in the files. Targets of a form of whole tensors are whole.
-[[nodiscard]] std::string with_ends(std::string rules, Form form);
-/// Adds the ends that rules do not say. Each of the ranks gets whole tensors.
-[[nodiscard]] std::string with_target_ranks(std::string rules, Index ranks);
+/// Adds the ends that rules do not say. Sources are whole in the files. Targets are whole on the mesh `target`, unless
+/// it is empty.
+[[nodiscard]] std::string with_ends(std::string rules, std::string_view target);
+[[nodiscard]] std::string with_ends(std::string rules, Form form);  ///< a form of whole tensors has a target
 
 /// Applies the rules. Errors: as apply_rules; unsupported (a cast between types that cannot be cast).
 [[nodiscard]] Result<Wanted> wanted_of(const std::string& rules, std::span<const ListedTensor> list,

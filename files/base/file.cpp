@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -136,6 +137,13 @@ Result<void> File::read(std::span<std::byte> into, Index offset) const {
         offset += got;
     }
     return {};
+}
+
+Result<std::string> File::start(Index bytes_max) const {
+    RESHARD_TRY(const auto& bytes, size());
+    std::string text(static_cast<std::size_t>(std::min(bytes, bytes_max)), '\0');
+    RESHARD_CHECK(read(std::as_writable_bytes(std::span(text)), 0));
+    return text;
 }
 
 Result<void> File::write(std::span<const std::byte> from, Index offset) const {

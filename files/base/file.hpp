@@ -46,6 +46,7 @@ public:
     [[nodiscard]] int descriptor() const { return descriptor_; }
     [[nodiscard]] Result<Index> size() const;
     [[nodiscard]] Result<void> read(std::span<std::byte> into, Index offset) const;  ///< all of it, or an error
+    [[nodiscard]] Result<std::string> start(Index bytes_max = index_max) const;      ///< its first bytes, or all
     [[nodiscard]] Result<void> write(std::span<const std::byte> from, Index offset) const;
     /// Writes bytes that nobody reads again soon. The disk begins at once. As far as the system can, it leaves the
     /// cached pages of other files in memory.

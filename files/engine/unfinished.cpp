@@ -68,9 +68,7 @@ Result<std::pair<OpenFolder, Journal>> take_partial(const OpenFolder& beside, co
 Result<Json> own_manifest(const OpenFolder& folder, const std::string& name) {
     if (!folder.has_own_file(name)) return fail(Code::io, "no file of this user");
     RESHARD_TRY(const auto& file, folder.file(name, OpenFolder::Way::read));
-    RESHARD_TRY(const auto& bytes, file.size());
-    std::string text(static_cast<std::size_t>(bytes), '\0');
-    RESHARD_CHECK(file.read(std::as_writable_bytes(std::span(text)), 0));
+    RESHARD_TRY(const auto& text, file.start());
     return parse_object(text, "the manifest");
 }
 

@@ -197,11 +197,7 @@ private:
 
 Result<Checkpoint> open_zarr(const std::string& folder) {
     const std::string path = folder + "/zarr.json";
-    RESHARD_TRY(const auto& file, File::open_to_read(path));
-    RESHARD_TRY(const auto& bytes, file.size());
-    if (bytes > safetensors_header_max) return fail(Code::io, fmt::format("'{}' is longer than 100 MB", path));
-    std::string text(static_cast<std::size_t>(bytes), '\0');
-    RESHARD_CHECK(file.read(std::as_writable_bytes(std::span(text)), 0));
+    RESHARD_TRY(const auto& text, json_of(path));
     auto array = parse_zarr(text);
     if (!array) return in_file(folder, array.error());
     return ZarrReader(folder, *std::move(array)).read();
@@ -210,8 +206,7 @@ Result<Checkpoint> open_zarr(const std::string& folder) {
 Result<OpenedNpy> open_npy_header(const std::string& path) {
     RESHARD_TRY(const auto& file, File::open_to_read(path));
     RESHARD_TRY(const auto& bytes, file.size());
-    std::string start(static_cast<std::size_t>(std::min(bytes, npy_start_max)), '\0');
-    RESHARD_CHECK(file.read(std::as_writable_bytes(std::span(start)), 0));
+    RESHARD_TRY(const auto& start, file.start(npy_start_max));
     auto header = parse_npy(start, bytes);
     if (!header) return in_file(path, header.error());
     RESHARD_TRY(const auto& element, parse_descr(header->descr));

@@ -32,6 +32,13 @@ tl::unexpected<Error> in_file(const std::string& path, const Error& error) {
     return fail(error.code, fmt::format("'{}': {}", path, error.message));
 }
 
+Result<std::string> json_of(const std::string& path) {
+    RESHARD_TRY(const auto& file, File::open_to_read(path));
+    RESHARD_TRY(const auto& bytes, file.size());
+    if (bytes > safetensors_header_max) return fail(Code::io, fmt::format("'{}' is longer than 100 MB", path));
+    return file.start();
+}
+
 Result<std::vector<std::string>> names_in(const std::string& folder) {
     std::vector<std::string> names;
     std::error_code error;
@@ -48,8 +55,7 @@ Result<std::vector<std::string>> names_in(const std::string& folder) {
 Result<OpenedSafetensors> open_safetensors(const std::string& path) {
     RESHARD_TRY(const auto& file, File::open_to_read(path));
     RESHARD_TRY(const auto& bytes, file.size());
-    std::string text(static_cast<std::size_t>(std::min<Index>(bytes, other_format_bytes)), '\0');
-    RESHARD_CHECK(file.read(std::as_writable_bytes(std::span(text)), 0));
+    RESHARD_TRY(auto& text, file.start(other_format_bytes));
     const auto length = safetensors_header_bytes(text, bytes);
     if (!length || *length == 0 || std::string_view("{ \t\r\n").find(text[8]) == std::string_view::npos)
         if (const auto other = other_format(text))

@@ -9,6 +9,9 @@ namespace reshard::files {
 /// Returns the error with the path before its sentence.
 [[nodiscard]] tl::unexpected<Error> in_file(const std::string& path, const Error& error);
 
+/// Reads a file of JSON. Errors: io (more than 100 MB, too).
+[[nodiscard]] Result<std::string> json_of(const std::string& path);
+
 /// Lists the plain names in a folder, in order. Errors: io.
 [[nodiscard]] Result<std::vector<std::string>> names_in(const std::string& folder);
 

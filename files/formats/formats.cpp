@@ -41,19 +41,9 @@ constexpr std::array table = {
     Format{Form::ranks, "ranks", "", a_folder, false, false, is_folder_of_ranks, open_ranks, new_ranks},
     Format{Form::dcp, "dcp", "", a_folder, false, false, [](const Found&) { return true; }, open_folder, new_dcp}};
 
-// The words with commas between them, and `last` before the last one.
-std::string listed(const std::vector<std::string>& words, std::string_view last) {
-    std::string text;
-    for (std::size_t i = 0; i < words.size(); ++i)
-        text += (i == 0 ? "" : i + 1 < words.size() ? ", " : fmt::format(" {} ", last)) + words[i];
-    return text;
-}
-
 }  // namespace
 
 bool Found::has(std::string_view name) const { return std::ranges::find(names, name) != names.end(); }
-
-std::span<const Format> formats() { return table; }
 
 const Format& format_of(Form form) { return *std::ranges::find(table, form, &Format::form); }
 
@@ -66,29 +56,26 @@ Form form_of_path(std::string_view path) {
 }
 
 std::string forms_in_words() {
-    std::vector<std::string> words;
+    std::string words;
     for (const Format& one : table) {
-        const bool asked = one.form == form_of_path(one.suffix);
-        words.push_back(!asked ? std::string(one.name)
-                               : fmt::format("{} ({})", one.name, one.suffix.empty() ? "any other name" : one.suffix));
+        words += fmt::format("{}{}", words.empty() ? "" : ", ", one.name);
+        if (one.form != form_of_path(one.suffix)) continue;  // only its name asks for it
+        words += fmt::format(" ({})", one.suffix.empty() ? "any other name" : one.suffix);
     }
-    return listed(words, "or");
+    return words;
 }
 
 std::string paths_in_words() {
-    std::vector<std::string> words;
+    std::vector<std::string_view> words;
     for (const Format& one : table)
-        if (std::ranges::find(words, one.what) == words.end()) words.emplace_back(one.what);
-    return listed(words, "or");
+        if (std::ranges::find(words, one.what) == words.end()) words.push_back(one.what);
+    return fmt::format("{}", fmt::join(words, ", "));
 }
 
 Result<Form> parse_form(std::string_view text) {
-    std::vector<std::string> words;
-    for (const Format& one : table) {
-        if (one.name == text) return one.form;
-        words.emplace_back(one.name);
-    }
-    return fail(Code::usage, fmt::format("there is no form {}; {} are", in_quotes(text), listed(words, "and")));
+    const auto found = std::ranges::find(table, text, &Format::name);
+    if (found != table.end()) return found->form;
+    return fail(Code::usage, fmt::format("there is no form {}; the forms are {}", in_quotes(text), forms_in_words()));
 }
 
 Result<Checkpoint> open_checkpoint(const std::string& path) {

@@ -25,7 +25,6 @@ struct Format {
     Result<NewFiles> (*create)(const NewContents& contents) = nullptr;
 };
 
-[[nodiscard]] std::span<const Format> formats();
 [[nodiscard]] const Format& format_of(Form form);
 
 }  // namespace reshard::files

@@ -99,11 +99,7 @@ Result<Checkpoint> open_single(const Found& found) {
 Result<Checkpoint> open_index(const Found& found) {
     const std::string& folder = found.path;
     const std::string path = folder + "/" + index_name;
-    RESHARD_TRY(const auto& file, File::open_to_read(path));
-    RESHARD_TRY(const auto& bytes, file.size());
-    if (bytes > safetensors_header_max) return fail(Code::io, fmt::format("'{}' is longer than 100 MB", path));
-    std::string text(static_cast<std::size_t>(bytes), '\0');
-    RESHARD_CHECK(file.read(std::as_writable_bytes(std::span(text)), 0));
+    RESHARD_TRY(const auto& text, json_of(path));
     const auto index = parse_index(text);
     if (!index) return in_file(path, index.error());
     std::map<std::string_view, std::set<std::string_view>> by_file;

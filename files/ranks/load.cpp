@@ -62,7 +62,8 @@ Result<Loading> prepare(const Backend& backend, const std::string& path, const C
     RESHARD_CHECK(host_only(backend));
     RESHARD_CHECK(sensible(options));
     Loading loading;
-    RESHARD_TRY(auto& asked, open_source(path, with_target_ranks(options.rules, backend.size()), options));
+    RESHARD_TRY(auto& asked,
+                open_source(path, with_ends(options.rules, fmt::format("ranks={}", backend.size())), options));
     for (const StoredFile& file : asked.source.files)
         add_text(hash, fmt::format("{} {}", std::filesystem::path(file.path).filename().string(), file.bytes));
     Wanted& wanted = asked.wanted;

@@ -43,7 +43,7 @@ def load(comm: MPI.Comm, path: str | os.PathLike[str], rules: str = "", *, list:
          memory: int = 1 << 28, jobs: int = 0) -> dict[str, numpy.ndarray]:
     """This rank's tiles of a checkpoint, by name; in memory that peers reach. Collective.
 
-    path: safetensors (a file, a folder with an index, of torch DCP, or of ranks), .npy, or a folder of zarr v3.
+    path: a checkpoint in any form that `reshard inspect` reads.
     rules: their text; without `target` lines each rank gets all. list: whole tensors of ranks' files, `name dtype[shape]`
     a line, where their tiles do not say it.
     cast: an element type for all floating tensors, or {pattern: element type}; the first pattern that fits counts.

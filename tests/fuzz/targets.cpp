@@ -112,7 +112,7 @@ void npy(std::string_view bytes) {
     const auto header = files::parse_npy(bytes, static_cast<Index>(bytes.size()));
     if (!accepted(header)) return;
     const auto element = files::parse_descr(header->descr);
-    if (accepted(element)) static_cast<void>(accepted(cli::dtype_of(*element, std::nullopt)));
+    if (accepted(element)) static_cast<void>(accepted(files::dtype_of(*element, std::nullopt)));
 }
 
 // A whole file. What is accepted lies within it, without holes, and its description is written and read again.

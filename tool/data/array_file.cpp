@@ -66,9 +66,4 @@ Result<void> ArrayFile::read(const Box& box, std::span<std::byte> into) {
     return {};
 }
 
-Tile reversed(Tile tile) {
-    std::reverse(tile.begin(), tile.end());
-    return tile;
-}
-
 }  // namespace reshard::cli

@@ -6,7 +6,7 @@
 
 namespace reshard::cli {
 
-/// Boxes are in the file's order: a Fortran file is an array with its dimensions `reversed`.
+/// Boxes are in the file's order: a Fortran file is an array with its dimensions reversed.
 class ArrayFile {
 public:
     /// `as` is the type of raw elements. Errors: io, overflow, unsupported, mismatch, infeasible.
@@ -28,8 +28,5 @@ private:
     std::unique_ptr<files::Job> job_;  // its source is the array, its target the box that is read
     files::SourceReader reader_;
 };
-
-/// The same tile of an array with its dimensions in the opposite order. Fortran order is C order of that array.
-[[nodiscard]] Tile reversed(Tile tile);
 
 }  // namespace reshard::cli

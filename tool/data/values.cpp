@@ -1,6 +1,8 @@
 #include "tool/data/values.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 
 #include "src/copy/box_runs.hpp"
@@ -10,13 +12,6 @@ namespace reshard::cli {
 namespace {
 
 std::size_t unsigned_of(Index value) { return static_cast<std::size_t>(value); }
-
-// Returns the layout's whole array as a box.
-Box box_of(const Layout& layout) {
-    Box box;
-    for (const Dim& dim : layout.dims) box.push_back({0, dim.extent});
-    return box;
-}
 
 template <std::size_t width>
 void hash_run(std::uint64_t first, std::size_t elements, std::byte* into) {
@@ -51,18 +46,8 @@ private:
             for (std::size_t i = 0; i < elements; ++i) into[i] = std::byte(mixed(first + i) & 1);
             return;
         }
-        switch (size_of(dtype_)) {
-            case 1:
-                return hash_run<1>(first, elements, into);
-            case 2:
-                return hash_run<2>(first, elements, into);
-            case 4:
-                return hash_run<4>(first, elements, into);
-            case 8:
-                return hash_run<8>(first, elements, into);
-            default:
-                return hash_run<16>(first, elements, into);
-        }
+        constexpr std::array runs = {hash_run<1>, hash_run<2>, hash_run<4>, hash_run<8>, hash_run<16>};
+        runs[std::countr_zero(static_cast<std::uint64_t>(size_of(dtype_)))](first, elements, into);
     }
 
     DType dtype_;
@@ -182,10 +167,10 @@ private:
 
 std::unique_ptr<Values> generated(const Layout& source, bool reduced, std::uint64_t array) {
     const std::uint64_t first = array << 40;
-    if (!reduced) return std::make_unique<Hashed>(source.dtype, box_of(source), first);
+    if (!reduced) return std::make_unique<Hashed>(source.dtype, files::whole_box(shape(source)), first);
     const Reduction reduction = source.unreduced.empty() ? Reduction::sum : source.reduction;
-    return std::make_unique<Reducible>(source.dtype, box_of(source), summand_count(source), reduction, divisor(source),
-                                       first);
+    return std::make_unique<Reducible>(source.dtype, files::whole_box(shape(source)), summand_count(source), reduction,
+                                       divisor(source), first);
 }
 
 std::unique_ptr<Values> from_file(ArrayFile file, Reduction reduction) {

@@ -140,7 +140,8 @@ Result<Verified> verify_combined(Rank& rank, Values& values, const Layout& targe
 
 Tile storage_tile(const Layout& layout, Index rank, bool fortran_order) {
     Tile held = tile(layout, rank);
-    return fortran_order ? reversed(std::move(held)) : held;
+    if (fortran_order) std::reverse(held.begin(), held.end());
+    return held;
 }
 
 Result<void> fill(Values& values, const Layout& source, Index rank, bool fortran_order, std::span<std::byte> tile,
@@ -159,8 +160,7 @@ Result<Verified> verify(Rank& rank, Values& values, const Layout& target, bool f
                         std::span<const std::byte> tile, Progress& progress) {
     const bool inside = position_of(target.mesh, rank.index()).has_value();
     const Tile held = storage_tile(target, rank.index(), fortran_order);
-    Box ordered;
-    for (const Index extent : shape(target)) ordered.push_back({0, extent});
+    Box ordered = files::whole_box(shape(target));
     if (fortran_order) std::reverse(ordered.begin(), ordered.end());
     const bool sums = summand_count(target) > 1;
     if (sums && combine_of(target.reduction) != Combine::sum) return verify_combined(rank, values, target, held, tile);

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "files/formats/npy.hpp"
+#include "files/formats/safetensors.hpp"
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
 #include "src/copy/box_runs.hpp"
@@ -33,8 +34,7 @@ Tile written_tile(const Layout& layout, Index rank, bool fortran_order) {
 
 // Returns the whole array as a box, in the order of the file.
 Box whole_box(const Layout& layout, bool fortran_order) {
-    Box whole;
-    for (const Index extent : shape(layout)) whole.push_back({0, extent});
+    Box whole = files::whole_box(shape(layout));
     if (fortran_order) std::reverse(whole.begin(), whole.end());
     return whole;
 }
