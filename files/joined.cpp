@@ -134,7 +134,7 @@ private:
     std::size_t ranks() const { return static_cast<std::size_t>(checkpoint_.ranks); }
 
     // If no list is given, the rules are matched with the shapes of tiles, and may not fit them.
-    Result<std::vector<PlacedTensor>> place(const std::vector<ListedTensor>& list) {
+    Result<std::vector<ShardedTensor>> place(const std::vector<ListedTensor>& list) {
         auto placed = place_sources(rules_, list);
         if (placed || listed_) return placed;
         if (placed.error().code == Code::layout || placed.error().code == Code::mismatch)

@@ -105,7 +105,7 @@ std::string with_ends(std::string rules, Form form) {
 Result<Wanted> wanted_of(const std::string& rules, std::span<const ListedTensor> list, std::span<const Cast> casts) {
     RESHARD_TRY(auto& model, apply_rules(rules, list));
     Wanted wanted;
-    for (const PlacedTensor& target : model.targets) {
+    for (const ShardedTensor& target : model.targets) {
         RESHARD_TRY(const auto& dtype, cast_of(target.name, target.layout->dtype, casts));
         wanted.targets.push_back({target.name, dtype, target.shape, target.layout});
     }

@@ -6,10 +6,10 @@
 namespace reshard::files {
 
 struct Wanted {
-    std::vector<PlacedTensor> sources;  ///< as the rules place them
-    std::vector<NewTensor> targets;     ///< cast
-    std::vector<Move> moves;            ///< by target
-    std::vector<PartProblem> parts;     ///< of each move, before casts
+    std::vector<ShardedTensor> sources;  ///< as the rules place them
+    std::vector<NewTensor> targets;      ///< cast
+    std::vector<Move> moves;             ///< by target
+    std::vector<PartProblem> parts;      ///< of each move, before casts
 };
 
 /// Checks all numbers among the options but chunks and shards. Errors: usage.

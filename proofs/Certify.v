@@ -1,5 +1,5 @@
 (* What the driver may print beside an accepted plan: the lower bound that no protocol beats.
-   lower_bound L L'       foreign_elements, or the bound for sums; none where the target has summands (any split that
+   lower_bound L L'       missing_elements, or the bound for sums; none where the target has summands (any split that
      adds up will do) and
                           none across meshes
    lower_bound_sound      some device receives at least that much, in any protocol
@@ -12,7 +12,7 @@ From Reshard Require Import Mesh Layout Step Meaning Simulate Received Check Pro
 Definition move_bound (L L' : layout) : option nat :=
   if layout_ok L && layout_ok L' && same_array L L' && same_mesh L L' && (summand_count L =? 1) && (summand_count L'
     =? 1) then
-    if forallb (fun s => 2 <=? s) (mesh_of L) then Some (foreign_elements L L') else None
+    if forallb (fun s => 2 <=? s) (mesh_of L) then Some (missing_elements L L') else None
   else None.
 
 (* c summands of every element are wanted, added up, on r devices; and whole tiles of sums must come in *)
@@ -43,7 +43,7 @@ Proof.
   destruct (forallb (fun s => 2 <=? s) (mesh_of L)) eqn:B; [|discriminate]. injection H as <-.
   assert (P2 : forall a, a < length (mesh_of L) -> 2 <= sz (mesh_of L) a).
   { rewrite forallb_forall in B. intros a Ha. apply Nat.leb_le, B. apply nth_In; auto. }
-  unfold foreign_elements. destruct (comparable L L') eqn:C.
+  unfold missing_elements. destruct (comparable L L') eqn:C.
   - exists (zero_dev (mesh_of L)). split; auto. rewrite lower_bound_tiles; auto.
   - rewrite EM. cbn [negb]. destruct (even_layout L && even_layout L') eqn:EV; cbn [orb].
     + apply andb_true_iff in EV as [E1 E2].

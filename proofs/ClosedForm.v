@@ -3,7 +3,7 @@
    lower_bound_comparable     ... is the optimum where in every dimension one axis list is a prefix of the other
    lower_bound_incomparable   otherwise some device holds nothing of what it wants
    exchange_exact             what an exchange receives on a device, as products of intervals
-   foreign_attained           foreign_elements is what some device of an exchange receives: the optimum
+   foreign_attained           missing_elements is what some device of an exchange receives: the optimum
    all_to_all_optimal         a typed all_to_all, as a typed all_gather, is at the lower bound
    optimum_ge_half            a non-zero optimum is at least half the target tile *)
 From Coq Require Import List Arith Lia PeanoNat Bool.
@@ -347,16 +347,16 @@ Proof.
   - rewrite (even_splits m e d B); auto. rewrite orb_true_r; auto.
 Qed.
 
-(* If lists are prefixes of each other, foreign_elements is exactly what the busiest receiver of an exchange gets. *)
+(* If lists are prefixes of each other, missing_elements is exactly what the busiest receiver of an exchange gets. *)
 Lemma foreign_attained L L' : layout_ok L = true -> layout_ok L' = true -> same_shape (dims L) (dims L') ->
   same_mesh L L' = true -> same_unreduced L L' = true -> forall2b (nests (mesh_of L)) (dims L) (dims L') = true ->
-  exists x, valid (mesh_of L) x /\ received exchange L L' x = foreign_elements L L'.
+  exists x, valid (mesh_of L) x /\ received exchange L L' x = missing_elements L L'.
 Proof.
   intros OK OK' SH EM EU N. pose proof EM as E. apply same_mesh_ok in E.
   pose proof OK as OKi. apply layout_ok_iff in OKi as [Hm _]. pose proof (zero_valid _ Hm) as Z.
   assert (SU : summand_count L = summand_count L').
   { unfold summand_count. apply same_unreduced_ok in EU. congruence. }
-  unfold foreign_elements. destruct (comparable L L') eqn:C.
+  unfold missing_elements. destruct (comparable L L') eqn:C.
   - exists (zero_dev (mesh_of L)). split; auto. apply lower_bound_tiles; auto.
   - rewrite EM. simpl negb. cbv iota. destruct (even_layout L && even_layout L') eqn:EV.
     + exfalso. apply andb_true_iff in EV as [E1 E2]. unfold comparable in C. rewrite EM, EU in C. simpl in C.
@@ -393,7 +393,7 @@ Theorem all_gather_closed L L' : layout_ok L = true -> type_step L all_gather L'
 Proof.
   intros OK T C. apply type_step_inv in T as [OK' [SH P]]. simpl in P. rewrite !andb_true_iff in P.
   apply layout_ok_iff in OK as [Hm _]. destruct (joins_min _ _ _ Hm (proj2 P)) as [H _].
-  simpl. unfold foreign_elements. rewrite C. unfold overlap. rewrite H. reflexivity.
+  simpl. unfold missing_elements. rewrite C. unfold overlap. rewrite H. reflexivity.
 Qed.
 
 (* ... and an all_to_all T (g - 1) / g: its new tile less one part in g of the old, g the product of what enters. *)
@@ -425,7 +425,7 @@ Theorem all_to_all_closed L L' : layout_ok L = true -> comparable L L' = true ->
   let g := entering (mesh_of L) (dims L) (dims L') in
   certified all_to_all L L' * g = tile_elements L * (g - 1).
 Proof.
-  intros OK C ET g. simpl. unfold foreign_elements. rewrite C. unfold comparable in C. rewrite !andb_true_iff in C.
+  intros OK C ET g. simpl. unfold missing_elements. rewrite C. unfold comparable in C. rewrite !andb_true_iff in C.
   apply layout_ok_iff in OK as [Hm _]. pose proof (entering_min _ _ _ Hm (proj2 C)) as E. fold g in E.
   rewrite <- ET. unfold tile_elements, overlap in *. rewrite E.
   rewrite Nat.mul_sub_distr_r, Nat.mul_sub_distr_l. nia.

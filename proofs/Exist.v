@@ -273,7 +273,7 @@ Proof.
   assert (C2 : certified exchange (plain u) (plain w) <= size m w).
   { apply foreign_elements_le; apply plain_ok; [apply Fu|apply Fw]. }
   assert (C3 : certified all_gather (plain w) (plain t) <= size m t - size m w).
-  { simpl. unfold foreign_elements. rewrite (refines_comparable t w Rw (proj2 Ft) (proj2 Fw)).
+  { simpl. unfold missing_elements. rewrite (refines_comparable t w Rw (proj2 Ft) (proj2 Fw)).
     unfold overlap, tile_elements; simpl.
     destruct (joins_min m w t Hm (refines_joins t w Rw (proj2 Ft) (proj2 Fw))) as [H _]. rewrite H. auto. }
   change (certified slice (plain s) (plain u)) with 0.

@@ -2,7 +2,7 @@
    sources k L L' x l    the devices whose values go into element l of x
    received k L L' x     elements that x takes from others
    overlap L L'          product over dimensions of the smaller tile extent
-   foreign_elements      the most elements that a device lacks of its new tile: closed form, or device by device
+   missing_elements      the most elements that a device lacks of its new tile: closed form, or device by device
    certified k L L'      what a step is certified to receive; received_certified: no device receives more *)
 From Coq Require Import List Arith Lia PeanoNat Permutation Bool.
 Import ListNotations.
@@ -90,7 +90,7 @@ Definition foreign_at (L L' : layout) (x : dev) : nat :=
   wanted m (dims L') x - (if ev m (unreduced L) x =? ev m (unreduced L') x then kept m (dims L) (dims L') x else 0).
 Definition devices (m : mesh) : list dev := box m.
 
-Definition foreign_elements (L L' : layout) : nat :=
+Definition missing_elements (L L' : layout) : nat :=
   if comparable L L' then tile_elements L' - overlap L L'
   else if negb (same_mesh L L') || (even_layout L && even_layout L') then tile_elements L'
   else fold_right Nat.max 0 (map (foreign_at L L') (devices (mesh_of L'))).
@@ -99,7 +99,7 @@ Definition certified (k : kind) (L L' : layout) : nat :=
   let g := group_size L L' in
   match k with
   | slice | zero_fill => 0
-  | all_gather | all_to_all | exchange => foreign_elements L L'
+  | all_gather | all_to_all | exchange => missing_elements L L'
   | permute => tile_elements L'
   | reduce_scatter => (g - 1) * tile_elements L'
   | all_reduce => 2 * tile_elements L - 2 * tile_elements L / g
@@ -549,9 +549,9 @@ Proof.
 Qed.
 
 Lemma received_elements k L L' x : layout_ok L = true -> same_shape (dims L) (dims L') -> pulls k = true ->
-  valid (mesh_of L') x -> received k L L' x <= foreign_elements L L'.
+  valid (mesh_of L') x -> received k L L' x <= missing_elements L L'.
 Proof.
-  intros OK SH PK Hx. unfold foreign_elements. destruct (comparable L L') eqn:C.
+  intros OK SH PK Hx. unfold missing_elements. destruct (comparable L L') eqn:C.
   - apply received_comparable; auto. unfold comparable in C. rewrite !andb_true_iff, same_mesh_ok in C.
     destruct C as [[E _] _]. rewrite E; auto.
   - destruct (negb (same_mesh L L') || (even_layout L && even_layout L')) eqn:B.
@@ -562,9 +562,9 @@ Proof.
       * apply le_max, device_valid; auto.
 Qed.
 
-Lemma foreign_elements_le L L' : layout_ok L = true -> layout_ok L' = true -> foreign_elements L L' <= tile_elements L'.
+Lemma foreign_elements_le L L' : layout_ok L = true -> layout_ok L' = true -> missing_elements L L' <= tile_elements L'.
 Proof.
-  intros OK OK'. unfold foreign_elements. destruct (comparable L L'); [lia|].
+  intros OK OK'. unfold missing_elements. destruct (comparable L L'); [lia|].
   destruct (negb (same_mesh L L') || (even_layout L && even_layout L')) eqn:B; auto.
   apply orb_false_iff in B as [B _]. apply negb_false_iff in B. apply same_mesh_ok in B.
   assert (G : forall l, (forall x, In x l -> valid (mesh_of L') x) ->

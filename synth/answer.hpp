@@ -6,7 +6,8 @@
 namespace reshard {
 
 /// Answers the problem as it stands, without another order of devices for either end.
-/// pre: valid layouts of one array, can_count, summands of at most one reduction, typed first steps, known rules.
+/// pre: valid layouts of one array, check_enumerable, summands of at most one reduction, typed first steps, known
+/// rules.
 [[nodiscard]] Result<Synthesis> answer(const Problem& problem, const Options& options);
 
 }  // namespace reshard

@@ -79,7 +79,7 @@ bool unbeatable(const Judged<Plan>& best, Objective objective) {
 
 Error no_rule_left(const Options& options) {
     return {Code::infeasible,
-            fmt::format("no rule that is left finds a plan; off are {}", fmt::join(options.without, ", "))};
+            fmt::format("no rule that is left finds a plan; off are {}", fmt::join(options.disabled_rules, ", "))};
 }
 
 Candidates::Candidates(const Problem& problem, const Options& options)
@@ -136,7 +136,7 @@ void Candidates::keep(std::string rule, Judged<Plan> judged) {
 
 // The plan with the ends in the user's own names, behind the user's first steps.
 Plan Candidates::completed(Plan plan) const {
-    if (!plan.steps.empty() && same_tiles(plan.steps.back().layout, plan.target))
+    if (!plan.steps.empty() && equivalent(plan.steps.back().layout, plan.target))
         plan.steps.back().layout = plan.target;
     if (!options_.first_steps.empty()) {
         plan.steps.insert(plan.steps.begin(), options_.first_steps.begin(), options_.first_steps.end());
@@ -207,7 +207,7 @@ void Candidates::settle() { chosen_ = best_place(); }
 
 Error Candidates::no_plan() const {
     if (limit_error_) return *limit_error_;
-    if (!options_.without.empty()) return no_rule_left(options_);
+    if (!options_.disabled_rules.empty()) return no_rule_left(options_);
     if (!same_order(problem_.source.mesh, problem_.target.mesh))
         return {Code::infeasible,
                 "no sequence of collectives leads from one mesh to the other; the vocabulary 'all' has a plan"};

@@ -179,7 +179,7 @@ PlanCache::~PlanCache() = default;
 
 Result<Synthesis> PlanCache::synthesize(const Problem& asked, const Options& options) {
     if (options.explain) return reshard::synthesize(asked, options);
-    RESHARD_TRY(const Problem& problem, unified(asked));
+    RESHARD_TRY(const Problem& problem, to_common_shape(asked));
     RESHARD_CHECK(rules_off(options));
     Key key = key_of(problem, options);
     if (auto known = memory_->recall(key)) {

@@ -13,13 +13,13 @@ namespace {
 bool between_orders(const Inquiry& asked) { return !same_order(asked.problem.source.mesh, asked.problem.target.mesh); }
 
 bool nothing_moves(const Inquiry& asked) {
-    return !between_orders(asked) && same_tiles(asked.problem.source, asked.problem.target) &&
+    return !between_orders(asked) && equivalent(asked.problem.source, asked.problem.target) &&
            !is_off(asked.options, "identity");
 }
 
 bool exchanges_all(const Inquiry& asked) {
     return asked.options.capabilities.one_exchange && asked.options.vocabulary == Vocabulary::all &&
-           asked.options.first_steps.empty() && !same_tiles(asked.problem.source, asked.problem.target);
+           asked.options.first_steps.empty() && !equivalent(asked.problem.source, asked.problem.target);
 }
 
 bool in_digits(const Inquiry& asked) { return searchable(asked.problem); }

@@ -62,7 +62,7 @@ std::vector<Step> steps_between(const Inquiry& asked, const Problem& problem) {
     options.limits = {};
     options.capabilities = {};
     options.first_steps.clear();
-    options.without.emplace_back("collectives");
+    options.disabled_rules.emplace_back("collectives");
     const auto made = asked.answer(problem, options);
     return made ? made->plan().steps : std::vector<Step>{};
 }
@@ -71,7 +71,7 @@ void search_even_blocks(Inquiry& asked) {
     const auto blocks = in_even_blocks(asked.problem);
     if (!blocks) return;
     std::vector<Step> steps = steps_between(asked, *blocks);
-    if (!steps.empty() || same_tiles(blocks->source, blocks->target))
+    if (!steps.empty() || equivalent(blocks->source, blocks->target))
         asked.consider(between_pieces(asked.problem, *blocks, std::move(steps)));
 }
 
@@ -139,7 +139,7 @@ std::vector<Rule> rules() {
 }
 
 bool is_off(const Options& options, std::string_view rule) {
-    return std::ranges::find(options.without, rule) != options.without.end();
+    return std::ranges::find(options.disabled_rules, rule) != options.disabled_rules.end();
 }
 
 bool all_on(const Options& options, RuleGroup group) {
@@ -154,7 +154,7 @@ Options of_collectives(Options options) {
 
 Result<Index> rules_off(const Options& options) {
     Index off = 0;
-    for (const std::string& name : options.without) {
+    for (const std::string& name : options.disabled_rules) {
         const auto found =
             std::ranges::find(rule_table(), name, [](const RuleEntry& entry) { return entry.rule.name; });
         if (found == rule_table().end()) {

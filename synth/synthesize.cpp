@@ -31,7 +31,7 @@ Result<void> validate_first_steps(const Problem& problem, const std::vector<Step
             return fail(move.error().code, fmt::format("first step {}: {}", i + 1, move.error().message));
         before = &steps[i].layout;
     }
-    RESHARD_CHECK(can_count(*before, problem.target));
+    RESHARD_CHECK(check_enumerable(*before, problem.target));
     return {};
 }
 
@@ -45,7 +45,7 @@ bool mixes_combinations(const Problem& problem) {
 }
 
 Result<Synthesis> of_one_reduction(const Problem& problem, const Options& options) {
-    RESHARD_CHECK(can_count(problem.source, problem.target));
+    RESHARD_CHECK(check_enumerable(problem.source, problem.target));
     RESHARD_CHECK(validate_first_steps(problem, options.first_steps));
     return answer(problem, options);
 }
@@ -134,9 +134,9 @@ Result<Synthesis> in_these_orders(const Problem& problem, const Options& options
     if (!averages_in_part(problem) && !mixes_reductions(problem)) return of_one_reduction(problem, options);
     if (!weighs_collectives(options) || is_off(options, "collectives")) return by_sums_or_halves(problem, options);
     // Compares whole plans: plans as sums may not divide, and halves do not overlap.
-    Options without = options;
-    without.without.emplace_back("collectives");
-    auto made = by_sums_or_halves(problem, without);
+    Options rest = options;
+    rest.disabled_rules.emplace_back("collectives");
+    auto made = by_sums_or_halves(problem, rest);
     auto other = by_sums_or_halves(problem, of_collectives(options));
     return other && (!made || other->picoseconds < made->picoseconds) ? other : made;
 }
@@ -145,7 +145,7 @@ Result<Synthesis> in_these_orders(const Problem& problem, const Options& options
 
 Result<Synthesis> synthesize(const Problem& asked, const Options& options) {
     RESHARD_CHECK(rules_off(options));
-    RESHARD_TRY(const Problem& problem, unified(asked));
+    RESHARD_TRY(const Problem& problem, to_common_shape(asked));
     const bool listed = !problem.source.mesh.devices.in_order() || !problem.target.mesh.devices.in_order();
     if (!listed || !options.first_steps.empty()) return in_these_orders(problem, options);
     auto [source, target] = normalized_devices(problem.source, problem.target);

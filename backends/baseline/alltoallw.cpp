@@ -213,8 +213,8 @@ public:
     Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override {
         return std::make_unique<AlltoallwBound>(communicator_.get(), calls_, buffers, standing_, timeout_);
     }
-    void give_up(const Error& why) override { standing_.give_up(why); }
-    void excuse(const Error& why) override { standing_.excuse(why); }
+    void abandon(const Error& why) override { standing_.abandon(why); }
+    void report_failure(const Error& why) override { standing_.report_failure(why); }
 
 private:
     Communicator communicator_;

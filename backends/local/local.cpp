@@ -240,14 +240,14 @@ public:
         return std::make_unique<LocalBound>(member_, std::vector<Buffers>(buffers.begin(), buffers.end()));
     }
     // Also ends the run that this rank has started and may wait in.
-    void give_up(const Error& why) override {
+    void abandon(const Error& why) override {
         const std::string failed = " failed: " + why.message;
         be_absent(failed, Clock::now());
         const std::lock_guard lock(member_.world->mutex);
         if (!member_.error() && member_.has_started())
             member_.end({Code::backend, fmt::format("rank {}{}", member_.rank, failed)});
     }
-    void excuse(const Error& why) override { be_absent(": " + why.message, Clock::now() + second_try); }
+    void report_failure(const Error& why) override { be_absent(": " + why.message, Clock::now() + second_try); }
 
 private:
     void be_absent(std::string_view what, Clock::time_point from) const {

@@ -77,18 +77,18 @@ public:
     [[nodiscard]] std::string describe() const override;
     Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override;
 
-    void give_up(const Error& why) override {
+    void abandon(const Error& why) override {
         for (Signals* signals : signals_) signals->fail_all(why);
-        standing_.give_up(why);
+        standing_.abandon(why);
     }
     void finish_run() {
         for (Signals* signals : signals_) signals->finish_run();
         standing_.finish();
     }
-    void excuse(const Error& why) override {
+    void report_failure(const Error& why) override {
         excused_ = true;
-        for (Signals* signals : signals_) signals->excuse(why);
-        standing_.excuse(why);
+        for (Signals* signals : signals_) signals->report_failure(why);
+        standing_.report_failure(why);
     }
 
 private:
@@ -170,7 +170,7 @@ private:
         if (!std::exchange(reported_, true)) {
             prepared_.standing_.fail();
             messages_.reset();
-            prepared_.give_up(*error_);
+            prepared_.abandon(*error_);
         }
         return tl::unexpected(*error_);
     }
@@ -218,7 +218,7 @@ public:
         if (messages_) {
             if (auto trouble = prepared_.standing_.trouble()) {
                 const Error error{Code::backend, std::move(*trouble)};
-                prepared_.give_up(error);
+                prepared_.abandon(error);
                 return tl::unexpected(error);
             }
         }

@@ -46,7 +46,7 @@ Tile matrix_of(const Layout& layout, Index device) {
 }
 
 // Bytes that each rank wants and does not hold: no protocol moves less to it.
-std::vector<Index> lower_bounds(const ModelMoves& model, Index ranks) {
+std::vector<Index> lower_bounds(const CheckpointMapping& model, Index ranks) {
     std::vector<Index> bytes(static_cast<std::size_t>(ranks), 0);
     for (const PartProblem& move : model.moves) {
         const Layout source = layout_of(move.source).value();

@@ -135,7 +135,7 @@ Result<T> or_tell(Backend& backend, Result<T> arguments) {
 /// Arguments of a run. Ranks that wait for one whose arguments are wrong are told.
 template <class T>
 Result<T> or_excuse(Executor& executor, Result<T> arguments) {
-    if (!arguments) executor.excuse(arguments.error());
+    if (!arguments) executor.report_failure(arguments.error());
     return arguments;
 }
 

@@ -11,7 +11,7 @@ Result<std::unique_ptr<reshard_layout>> read(const char* notation, const char* m
     RESHARD_TRY(const auto name, need_text(notation, "notation"));
     RESHARD_TRY(const auto layout, need_text(text, "text"));
     RESHARD_TRY(const Notation how, parse_notation(name));
-    Setting setting;
+    NotationContext setting;
     if (array != nullptr) {
         RESHARD_ASSIGN(setting, parse_array(array));
     } else if (how != Notation::jax) {

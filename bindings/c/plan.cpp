@@ -122,7 +122,8 @@ Result<std::unique_ptr<reshard_text>> explained(const reshard_plan& plan) {
 }  // namespace
 
 Result<Options> options_of(const reshard_options* given) {
-    constexpr std::size_t of_version_0_2 = offsetof(reshard_options, without) + sizeof(reshard_options::without);
+    constexpr std::size_t of_version_0_2 =
+        offsetof(reshard_options, disabled_rules) + sizeof(reshard_options::disabled_rules);
     RESHARD_TRY(const auto& asked,
                 structure<reshard_options>(given, RESHARD_OPTIONS_INITIALIZER, "reshard_options", of_version_0_2));
     Options options;

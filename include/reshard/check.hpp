@@ -73,8 +73,8 @@ private:
 };
 
 /// The least number of elements that the busiest receiver gets, in any protocol among the devices of the two meshes
-/// (theorems recv_lower_bound, reduce_lower_bound). It is foreign_elements if neither layout is unreduced. With
-/// summands it is at least the whole target tile of a device that wants sums, and its part of least_receipts for every
+/// (theorems recv_lower_bound, reduce_lower_bound). It is missing_elements if neither layout is unreduced. With
+/// summands it is at least the whole target tile of a device that wants sums, and its part of min_received for every
 /// element.
 [[nodiscard]] Index lower_bound(const Layout& source, const Layout& target);
 

@@ -69,7 +69,7 @@ public:
 
     /// Says that this rank does not start a run, for a reason of its caller's. Ranks that wait for it are told, unless
     /// it starts within a second. Does nothing while a run is in flight and after one has failed.
-    void excuse(const Error& why);
+    void report_failure(const Error& why);
 
     /// Binds, starts and waits, for one array. Bytes outside the target tile stay untouched. The workspace is memory of
     /// the backend. The first run that needs it allocates it, and the executor keeps it. Errors also: mismatch if the

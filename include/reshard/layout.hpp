@@ -74,12 +74,12 @@ struct Dim {
 
 /// A dimension where shard i takes the next shares[i] indices; the shares add up to its extent.
 /// pre: one share per shard, each at least 0.
-[[nodiscard]] Dim cut_by_shares(AtomList atoms, std::span<const Index> shares);
+[[nodiscard]] Dim with_shard_sizes(AtomList atoms, std::span<const Index> shares);
 /// A block-cyclic dimension, as in ScaLAPACK: block b of `block` indices is on shard b mod shards. pre: block >= 1.
-[[nodiscard]] Dim cut_in_blocks(Index extent, AtomList atoms, Index block);
+[[nodiscard]] Dim block_cyclic(Index extent, AtomList atoms, Index block);
 /// A dimension cut axis by axis, each time by ceil-div, as torch.chunk cuts on each axis of a DTensor.
 /// pre: the product of the factors is the number of shards.
-[[nodiscard]] Dim cut_by_turns(Index extent, AtomList atoms, std::span<const Index> factors);
+[[nodiscard]] Dim chunked_per_axis(Index extent, AtomList atoms, std::span<const Index> factors);
 /// `dim` cut by its `leading` atoms alone: each `factor` shards in a row become one. pre: factor divides the shards.
 [[nodiscard]] Dim coarsened(const Dim& dim, const AtomList& leading, Index factor);
 /// The pieces of `dim`, the empty ones dropped and neighbours on one shard merged. Empty if ceil-div cuts the same.
@@ -174,7 +174,7 @@ void divide_by(Layout& layout, Index by);
 
 /// True when every device holds the same in both layouts: the same array, device order, atoms and cuts. The names of
 /// the axes may differ.
-[[nodiscard]] bool same_tiles(const Layout& a, const Layout& b);
+[[nodiscard]] bool equivalent(const Layout& a, const Layout& b);
 
 /// Fails with Code::mismatch unless dtype and shape are the same. The sentence says which of them differs.
 [[nodiscard]] Result<void> same_array(const Layout& a, const Layout& b);

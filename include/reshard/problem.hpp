@@ -17,7 +17,7 @@ struct Problem {
 /// Returns the same problem with ends of one shape. A reshape moves nothing: every device holds the same elements, in
 /// the same order of a dense row-major tile. Ends of one shape stay as they are. Errors: as validate; mismatch (element
 /// types or numbers of elements differ); unsupported (more than 2^22 pieces).
-[[nodiscard]] Result<Problem> unified(const Problem& problem);
+[[nodiscard]] Result<Problem> to_common_shape(const Problem& problem);
 
 /// Returns a warning about a problem that looks like a transposition, otherwise an empty text. Two shapes with the same
 /// extents in another order are a reshape, which keeps elements in row-major order. Extents of 1 do not count.
@@ -46,7 +46,7 @@ struct Options {
     std::vector<Step> first_steps = {};
     /// Names of rules that the planner skips (rules). A plan is never cheaper for it, and search_complete is never true
     /// if `search` is among them.
-    std::vector<std::string> without = {};
+    std::vector<std::string> disabled_rules = {};
     bool explain = false;  ///< also report candidates that were skipped or are over a limit; changes no plan
     /// With explain: nanoseconds since any moment, to time the rules. Changes no plan.
     Index (*clock)() = nullptr;

@@ -17,7 +17,7 @@ enum class StopReason {
 
 /// A way to find plans.
 struct Rule {
-    std::string_view name;   ///< in Alternative::rule and Options::without
+    std::string_view name;   ///< in Alternative::rule and Options::disabled_rules
     std::string_view about;  ///< what it does, in one line
 };
 /// All rules in order. Among plans of equal cost the planner keeps the one of the earlier rule.
@@ -53,9 +53,9 @@ struct Synthesis : Judged<Plan> {
     bool optimal = false;   ///< received_bytes_max_device == lower_bound_bytes
     /// No better plan for this objective exists in the vocabulary. The claim covers plans over axes and sub-axes of the
     /// mesh with ceil-div tiles and the peak at the floor. It compares sums over steps; bytes are those of the busiest
-    /// receiver of each step. If sizes do not divide, it also covers cuts of whole axes by turns (cut_by_turns), except
-    /// for the time on several levels. If an end is cut by turns, it covers only such cuts, by axes of prime size.
-    /// Excludes plans that renumber devices, and plans that introduce partial sums if neither end has any.
+    /// receiver of each step. If sizes do not divide, it also covers cuts of whole axes by turns (chunked_per_axis),
+    /// except for the time on several levels. If an end is cut by turns, it covers only such cuts, by axes of prime
+    /// size. Excludes plans that renumber devices, and plans that introduce partial sums if neither end has any.
     bool search_complete = false;
     StopReason stop_reason = StopReason::unsearched;  ///< why the search ended
     Index states = 0;                                 ///< states the search expanded
@@ -67,8 +67,8 @@ struct Synthesis : Judged<Plan> {
 /// Returns the cheapest plan that the planner finds and the judge passes. The same question has the same answer on
 /// every rank, run and compiler. The peak is at the floor if sizes divide (theorem memory_bounded_existence), and
 /// always with Vocabulary::all. With first steps the floor includes their layouts. A reshape is planned in a view that
-/// both shapes have (unified). Errors: layout; mismatch (different arrays); step (a first step is not typed); syntax
-/// (no rule has a name in Options::without); infeasible (names the floor, or the rules that are off).
+/// both shapes have (to_common_shape). Errors: layout; mismatch (different arrays); step (a first step is not typed);
+/// syntax (no rule has a name in Options::disabled_rules); infeasible (names the floor, or the rules that are off).
 [[nodiscard]] Result<Synthesis> synthesize(const Problem& problem, const Options& options = {});
 /// The same for two layouts.
 [[nodiscard]] Result<Synthesis> synthesize(const Layout& source, const Layout& target, const Options& options = {});

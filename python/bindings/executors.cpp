@@ -189,8 +189,8 @@ std::unique_ptr<PythonRun> PythonExecutor::start(nb::handle sources, nb::handle 
     return std::make_unique<PythonRun>(unwrap(std::move(ticket)), shared_from_this(), bound_, std::move(from));
 }
 
-void PythonExecutor::excuse(nb::handle exception) {
-    if (home_.here()) executor_.excuse(error_of(exception));
+void PythonExecutor::report_failure(nb::handle exception) {
+    if (home_.here()) executor_.report_failure(error_of(exception));
 }
 
 PythonRun::~PythonRun() {
@@ -273,7 +273,7 @@ A piece sets out when it, and all that travel before it, are offered on every ra
 Errors: InputError (no such piece, offered before, nothing is withheld); the run goes on.)doc");
     nb::class_<PythonExecutor>(module, "Prepared", "A plan that is ready to run. reshard.mpi.Executor makes them.")
         .def("start", &PythonExecutor::start, "source"_a, "target"_a, "offers_withheld"_a = false)
-        .def("excuse", &PythonExecutor::excuse, "exception"_a)
+        .def("report_failure", &PythonExecutor::report_failure, "exception"_a)
         .def_prop_ro("arrival_count", [](const PythonExecutor& self) { return self.executor().arrival_count(); })
         .def_prop_ro("workspace_bytes", [](const PythonExecutor& self) { return self.executor().workspace_bytes(); })
         .def_prop_ro("staging_bytes", [](const PythonExecutor& self) { return self.executor().staging_bytes(); })

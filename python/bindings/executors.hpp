@@ -55,7 +55,7 @@ public:
     ~PythonExecutor();
     std::unique_ptr<PythonRun> start(nb::handle sources, nb::handle targets, bool offers_withheld);
     /// Tells the ranks that wait for this one in a run why it does not start.
-    void excuse(nb::handle exception);
+    void report_failure(nb::handle exception);
     [[nodiscard]] const Executor& executor() const { return executor_; }
     [[nodiscard]] const Backend& backend() const { return *backend_; }
 

@@ -55,8 +55,8 @@ Layout layout_from_names(nb::handle mesh, nb::handle dtype, const std::vector<In
 }
 
 // The parts that other notations leave open: the dtype, the shape, and in some the mesh.
-Setting setting_of(Notation notation, nb::handle mesh, const std::optional<std::string>& array) {
-    Setting setting;
+NotationContext setting_of(Notation notation, nb::handle mesh, const std::optional<std::string>& array) {
+    NotationContext setting;
     if (array) {
         setting = unwrap(parse_array(*array));
     } else if (notation != Notation::jax) {

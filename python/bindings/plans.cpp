@@ -253,7 +253,7 @@ void read(nb::handle given, const Mesh*, Capabilities& into) {
     if (!given.is_none()) into = instance_of<Capabilities>(given, "capabilities are Capabilities or None");
 }
 void read(nb::handle given, const Mesh*, std::vector<std::string>& into) {
-    for (nb::handle rule : given) into.push_back(value_of<std::string>(rule, "`without` names rules, strs"));
+    for (nb::handle rule : given) into.push_back(value_of<std::string>(rule, "`disabled_rules` names rules, strs"));
 }
 void read(nb::handle given, const Mesh* mesh, std::vector<Step>& into) {
     const char* const wanted = "a first step is its kind, a str, and the layout after it, a Layout or its text";

@@ -53,7 +53,7 @@ nb::object rows_of(const RowSchedule& schedule, Index rank, const std::string& s
 
 // The moves that rules make from a list, and their rows.
 struct Model {
-    ModelMoves moves;
+    CheckpointMapping moves;
     RowSchedule rows;
 };
 
@@ -83,9 +83,9 @@ Model model_of(const std::string& rules, nb::handle tensors) {
     return unwrap(std::move(made));
 }
 
-nb::dict layouts_of(const std::vector<PlacedTensor>& tensors) {
+nb::dict layouts_of(const std::vector<ShardedTensor>& tensors) {
     nb::dict all;
-    for (const PlacedTensor& tensor : tensors) all[text_of(tensor.name)] = *tensor.layout;
+    for (const ShardedTensor& tensor : tensors) all[text_of(tensor.name)] = *tensor.layout;
     return all;
 }
 
@@ -103,7 +103,7 @@ void add_rows(nb::module_& module) {
         .def("rows", rows_of, "rank"_a, "side"_a, nb::sig("def rows(self, rank: int, side: str) -> numpy.ndarray"))
         .def_prop_ro("ranks", &RowSchedule::rank_count)
         .def("__len__", &RowSchedule::array_count);
-    nb::class_<Model>(module, "Model", "The moves of a model's tensors by rules. reshard.ModelMoves makes them.")
+    nb::class_<Model>(module, "Model", "The moves of a model's tensors by rules. reshard.CheckpointMapping makes them.")
         .def(
             "__init__",
             [](Model* self, const std::string& rules, nb::handle tensors) {

@@ -16,11 +16,11 @@ from ._core import (Alternative, Capabilities, Explanation, Layout, ListPlan, Ma
 from ._local import Local, local
 from .checkpoints import load, save
 from .errors import BackendError, Error, InfeasibleError, InputError, UnsupportedError
-from .rows import ModelMoves, RowSchedule, row_dtype, schedule_rows
+from .rows import CheckpointMapping, RowSchedule, row_dtype, schedule_rows
 from .tiles import empty_tile, join, split
 
 __all__ = ["Alternative", "BackendError", "Capabilities", "Error", "Explanation", "InfeasibleError", "InputError",
-           "Layout", "ListPlan", "Local", "Machine", "Mesh", "ModelMoves", "Operation", "PieceChoice", "Plan",
+           "Layout", "ListPlan", "Local", "Machine", "Mesh", "CheckpointMapping", "Operation", "PieceChoice", "Plan",
            "RowSchedule", "Split", "Step", "TileProgram", "UnsupportedError", "WorkTimes", "choose_pieces", "empty_tile",
            "errors", "explain", "join", "load", "local", "measure_work", "mpi", "nccl", "notations", "parse_layout",
            "parse_mesh", "planning_rules", "portable", "row_dtype", "save", "schedule_rows", "split", "synthesize",

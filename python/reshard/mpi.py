@@ -129,7 +129,7 @@ def _starting(function: _Function) -> _Function:
         try:
             return function(self, *arguments, **named)
         except BaseException as error:
-            self._prepared.excuse(error)  # does nothing after the start
+            self._prepared.report_failure(error)  # does nothing after the start
             raise
     return called
 

@@ -45,8 +45,8 @@ class RowSchedule:
         return len(self._rows)
 
 
-class ModelMoves:
-    """Moves the tensors of a model from one set of layouts to another, by rules: ModelMoves(rules, tensors).rows(rank).
+class CheckpointMapping:
+    """Moves the tensors of a model from one set of layouts to another, by rules: CheckpointMapping(rules, tensors).rows(rank).
 
     rules: lines `pattern = layout` under `source MESH` and `target MESH`, with renames. Fused, stacked and split
     tensors are parts of one tensor. docs/rows.md has all rules.

@@ -234,7 +234,7 @@ private:
 };
 
 Result<void> same_on_devices(const Layout& asked, const Layout& planned) {
-    if (same_tiles(asked, planned)) return {};
+    if (equivalent(asked, planned)) return {};
     bool same = same_devices(asked.mesh, planned.mesh) && divisor(asked) == divisor(planned) &&
                 summand_count(asked) == summand_count(planned);
     for (Index position = 0; same && position < device_count(asked); ++position) {

@@ -286,7 +286,8 @@ private:
         for (std::size_t i = 0; i < at_once; ++i) {
             auto run = start_one(*buckets_->bounds[i], how.queue);
             if (!run && run.error().code == Code::unsupported && i == 0) {  // nothing was started
-                for (const auto& prepared : buckets_->prepared) prepared->excuse(named("start failed", run.error()));
+                for (const auto& prepared : buckets_->prepared)
+                    prepared->report_failure(named("start failed", run.error()));
                 return run;
             }
             if (!run) {
@@ -316,7 +317,7 @@ void Executor::RunState::fail(const Error& error) {
     failed = true;
     first_error = error;
     for (const auto& one : prepared) {
-        if (const auto held = one.lock()) held->give_up(first_error);
+        if (const auto held = one.lock()) held->abandon(first_error);
     }
 }
 

@@ -194,10 +194,10 @@ Result<std::unique_ptr<Bound>> Executor::bind(std::size_t bucket, std::span<cons
     return fail(Code::mismatch, fmt::format("there is no bucket {}, the list has {}", bucket, buckets_.size()));
 }
 
-void Executor::excuse(const Error& why) {
+void Executor::report_failure(const Error& why) {
     if (state_->in_flight || state_->failed) return;
     for (const Bucket& bucket : buckets_) {
-        for (const auto& prepared : bucket.prepared) prepared->excuse(why);
+        for (const auto& prepared : bucket.prepared) prepared->report_failure(why);
     }
 }
 
@@ -206,7 +206,7 @@ Result<std::unique_ptr<Bound>> Executor::bind_buckets(std::size_t first, std::si
                                                       std::span<const Buffers> buffers) {
     auto bound = try_bind(first, count, arrays, buffers);
     for (std::size_t b = first; !bound && b < first + count; ++b) {
-        for (const auto& prepared : buckets_[b].prepared) prepared->excuse(named("bind failed", bound.error()));
+        for (const auto& prepared : buckets_[b].prepared) prepared->report_failure(named("bind failed", bound.error()));
     }
     return bound;
 }

@@ -55,7 +55,7 @@ Result<Verdict> judge_steps(const Plan& plan) {
     for (const Layout* end : {&plan.source, &plan.target}) RESHARD_CHECK(validate(*end));
     RESHARD_CHECK(validate(plan.network));
     RESHARD_CHECK(same_array(plan.source, plan.target));
-    RESHARD_CHECK(can_count(plan.source, plan.target));
+    RESHARD_CHECK(check_enumerable(plan.source, plan.target));
     const Index element = size_of(plan.source.dtype);
     Verdict verdict;
     verdict.floor_bytes = std::max(tile_bytes(plan.source), tile_bytes(plan.target));
@@ -71,7 +71,7 @@ Result<Verdict> judge_steps(const Plan& plan) {
         add(verdict.received_bytes, move->received);
         add(verdict.sent_bytes_max_device, sent_at_most(layout_before(plan, i), plan.steps[i], *move, plan.network));
     }
-    if (!same_tiles(layout_before(plan, plan.steps.size()), plan.target))
+    if (!equivalent(layout_before(plan, plan.steps.size()), plan.target))
         return fail(Code::plan, fmt::format("the plan ends at {}, not at its target {}",
                                             format(layout_before(plan, plan.steps.size())), format(plan.target)));
     verdict.received_bytes_max_device =

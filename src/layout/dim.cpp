@@ -154,7 +154,7 @@ std::vector<Dim::Piece> canonical_pieces(const Dim& dim) {
     return std::move(canonical.pieces);
 }
 
-Dim cut_by_shares(AtomList atoms, std::span<const Index> shares) {
+Dim with_shard_sizes(AtomList atoms, std::span<const Index> shares) {
     assert(std::ssize(shares) == combinations(atoms));
     assert(std::ranges::all_of(shares, [](Index share) { return share >= 0; }));
     std::vector<Dim::Piece> pieces;
@@ -166,7 +166,7 @@ Dim cut_by_shares(AtomList atoms, std::span<const Index> shares) {
     return made(end, std::move(atoms), std::move(pieces));
 }
 
-Dim cut_in_blocks(Index extent, AtomList atoms, Index block) {
+Dim block_cyclic(Index extent, AtomList atoms, Index block) {
     assert(block >= 1);
     const Index shards = combinations(atoms);
     std::vector<Dim::Piece> pieces;
@@ -176,7 +176,7 @@ Dim cut_in_blocks(Index extent, AtomList atoms, Index block) {
     return made(extent, std::move(atoms), std::move(pieces));
 }
 
-Dim cut_by_turns(Index extent, AtomList atoms, std::span<const Index> factors) {
+Dim chunked_per_axis(Index extent, AtomList atoms, std::span<const Index> factors) {
     std::vector<Interval> parts = {{0, extent}};
     for (const Index factor : factors) {
         std::vector<Interval> finer;

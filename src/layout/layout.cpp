@@ -225,7 +225,7 @@ bool operator==(const Layout& a, const Layout& b) {
     return a.dtype == b.dtype && a.mesh == b.mesh && a.dims == b.dims && same_summands(a, b);
 }
 
-bool same_tiles(const Layout& a, const Layout& b) {
+bool equivalent(const Layout& a, const Layout& b) {
     return same_array(a, b).has_value() && same_order(a.mesh, b.mesh) && same_summands(a, b) && a.dims == b.dims;
 }
 

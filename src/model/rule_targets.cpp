@@ -67,7 +67,7 @@ struct Taker {
 
 class Targets {
 public:
-    Targets(const RuleEnd& end, std::span<const ListedTensor> tensors, ModelMoves& model)
+    Targets(const RuleEnd& end, std::span<const ListedTensor> tensors, CheckpointMapping& model)
         : end_(end), tensors_(tensors), model_(model), layouts_(end), met_(end.rules.size(), false) {
         const auto add = [&](const NamePattern& pattern, std::size_t rule, std::size_t part) {
             patterns_.add(pattern, takers_.size());
@@ -353,7 +353,7 @@ private:
 
     const RuleEnd& end_;
     std::span<const ListedTensor> tensors_;
-    ModelMoves& model_;
+    CheckpointMapping& model_;
     EndLayouts layouts_;
     PatternIndex patterns_;  // of takers_
     std::vector<Taker> takers_;
@@ -369,7 +369,7 @@ private:
 
 }  // namespace
 
-Result<void> place_targets(const RuleEnd& end, std::span<const ListedTensor> tensors, ModelMoves& model) {
+Result<void> place_targets(const RuleEnd& end, std::span<const ListedTensor> tensors, CheckpointMapping& model) {
     return Targets(end, tensors, model).place();
 }
 

@@ -7,6 +7,7 @@
 namespace reshard::notation {
 
 /// Adds targets, ends and moves to a model whose sources are `tensors`. Errors: as apply_rules.
-[[nodiscard]] Result<void> place_targets(const RuleEnd& end, std::span<const ListedTensor> tensors, ModelMoves& model);
+[[nodiscard]] Result<void> place_targets(const RuleEnd& end, std::span<const ListedTensor> tensors,
+                                         CheckpointMapping& model);
 
 }  // namespace reshard::notation

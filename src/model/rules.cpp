@@ -47,8 +47,8 @@ public:
         }
     }
 
-    Result<std::vector<PlacedTensor>> place() {
-        std::vector<PlacedTensor> placed;
+    Result<std::vector<ShardedTensor>> place() {
+        std::vector<ShardedTensor> placed;
         std::vector<std::size_t> rules;
         std::vector<bool> met(end_.rules.size(), false);
         for (const ListedTensor& tensor : tensors_) {
@@ -92,7 +92,7 @@ private:
         return end_.line->error(Code::mismatch, fmt::format("no line of the source matches '{}'", tensor.name), 0);
     }
 
-    Result<void> place_blocks(std::vector<PlacedTensor>& placed, const std::vector<std::size_t>& rules) {
+    Result<void> place_blocks(std::vector<ShardedTensor>& placed, const std::vector<std::size_t>& rules) {
         const auto in_blocks = [](const Rule& rule) { return rule.blocks.has_value(); };
         if (std::ranges::none_of(end_.rules, in_blocks)) return {};
         std::unordered_map<std::string_view, std::size_t> by_name;
@@ -134,15 +134,15 @@ private:
 
 }  // namespace
 
-Result<ModelMoves> apply_rules(std::string_view text, std::span<const ListedTensor> tensors) {
+Result<CheckpointMapping> apply_rules(std::string_view text, std::span<const ListedTensor> tensors) {
     RESHARD_TRY(const auto& rules, read_rules(text));
-    ModelMoves model;
+    CheckpointMapping model;
     RESHARD_ASSIGN(model.sources, Sources(rules.source, tensors).place());
     RESHARD_CHECK(place_targets(rules.target, tensors, model));
     return model;
 }
 
-Result<std::vector<PlacedTensor>> place_sources(std::string_view text, std::span<const ListedTensor> tensors) {
+Result<std::vector<ShardedTensor>> place_sources(std::string_view text, std::span<const ListedTensor> tensors) {
     RESHARD_TRY(const auto& rules, read_rules(text));
     return Sources(rules.source, tensors).place();
 }

@@ -73,7 +73,7 @@ std::optional<Dim> cut_by(Index extent, const std::vector<Cutter>& cutters) {
     // One axis cuts by ceil-div; several do where everything divides.
     if (!strided && (factors.size() < 2 || extent % shards == 0)) return Dim(extent, canonical(std::move(atoms)));
     if (pieces > chunks_max) return std::nullopt;
-    if (!strided) return cut_by_turns(extent, canonical(std::move(atoms)), factors);
+    if (!strided) return chunked_per_axis(extent, canonical(std::move(atoms)), factors);
     std::vector<Side> held = {extent > 0 ? Side{{{0, extent}}} : Side{}};
     for (const Cutter& cutter : cutters) {
         std::vector<Side> finer;

@@ -47,7 +47,7 @@ struct Entry {
 
 class PlacementsReader {
 public:
-    PlacementsReader(const Setting& setting, std::string_view text)
+    PlacementsReader(const NotationContext& setting, std::string_view text)
         : setting_(setting), shape_(setting.shape), mesh_(setting.mesh.value_or(Mesh{})), scanner_(text) {}
 
     Result<Layout> read() {
@@ -295,14 +295,14 @@ private:
             if (sum != shape_[d])
                 return wrong(Code::layout,
                              fmt::format("the shapes add up to {} in dimension {}, not {}", sum, d, shape_[d]));
-            return cut_by_shares(canonical({atoms_[axis]}), entry.shares);
+            return with_shard_sizes(canonical({atoms_[axis]}), entry.shares);
         }
         auto dim = cut_by(shape_[d], cutters);
         if (!dim) return scanner_.error(Code::unsupported, "too many shards to cut one by one", begin_);
         return *std::move(dim);
     }
 
-    const Setting& setting_;
+    const NotationContext& setting_;
     std::vector<Index> shape_;  ///< the setting's, or with the dimensions of a ragged shard as one
     Mesh mesh_;
     Scanner scanner_;
@@ -345,7 +345,7 @@ std::optional<std::vector<bool>> averaged_axes(const Mesh& mesh, const std::vect
 
 }  // namespace
 
-Result<Layout> parse_placements(const Setting& setting, std::string_view text) {
+Result<Layout> parse_placements(const NotationContext& setting, std::string_view text) {
     return PlacementsReader(setting, text).read();
 }
 
@@ -387,7 +387,7 @@ Result<std::string> format_placements(const Layout& layout) {
     if (!shapes.empty()) text += fmt::format(", sharding_shapes={{{}}}", shapes);
     // Other cuts than torch.chunk's, axis by axis, have no words; reading the text back tells.
     const auto back = parse_placements({layout.mesh, layout.dtype, shape(layout)}, text);
-    if (!back || !same_tiles(*back, layout))
+    if (!back || !equivalent(*back, layout))
         return cannot_say("DTensor", "where a dimension is cut: torch.chunk, axis by axis, cuts elsewhere");
     return text;
 }

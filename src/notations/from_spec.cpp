@@ -72,7 +72,7 @@ Result<Layout> from_placements(const Mesh& mesh, DType dtype, std::vector<Index>
                 fmt::format("dimension {} of {} indices is cut into {} chunks that do not divide it; at most {} "
                             "are listed",
                             d, dim.extent, shard_count(dim), notation::chunks_max));
-        dim = cut_by_turns(dim.extent, dim.atoms, factors);
+        dim = chunked_per_axis(dim.extent, dim.atoms, factors);
     }
     return layout;
 }

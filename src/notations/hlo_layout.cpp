@@ -20,7 +20,7 @@ using Subgroup = HloSharding::Subgroup;
 
 tl::unexpected<Error> no_layout(std::string message) { return fail(Code::unsupported, std::move(message)); }
 
-Result<Layout> empty_layout(const Setting& setting, Mesh mesh) {
+Result<Layout> empty_layout(const NotationContext& setting, Mesh mesh) {
     Layout layout;
     layout.dtype = setting.dtype;
     layout.mesh = std::move(mesh);
@@ -75,7 +75,7 @@ bool has_names(const Mesh& mesh, const std::vector<AtomList>& runs) {
 
 std::vector<Atom> row_major_atoms(const std::vector<Index>& sizes) { return iota_atoms(sizes, {}); }
 
-Result<Layout> tiled(const HloSharding& sharding, const Setting& setting) {
+Result<Layout> tiled(const HloSharding& sharding, const NotationContext& setting) {
     const std::size_t rank = sharding.tiles.size() - sharding.subgroups.size();
     if (rank != setting.shape.size())
         return fail(Code::layout,
@@ -116,7 +116,7 @@ Result<Layout> tiled(const HloSharding& sharding, const Setting& setting) {
     return std::move(layout);
 }
 
-Result<Layout> named(const HloSharding& sharding, const Setting& setting) {
+Result<Layout> named(const HloSharding& sharding, const NotationContext& setting) {
     if (!sharding.subgroups.empty()) return no_layout("manual axes hold different arrays, not parts of one");
     if (sharding.dims.size() != setting.shape.size())
         return fail(Code::layout, fmt::format("the sharding has {} dimensions, the array {}", sharding.dims.size(),
@@ -131,7 +131,7 @@ Result<Layout> named(const HloSharding& sharding, const Setting& setting) {
 
 }  // namespace
 
-Result<Layout> layout_of(const HloSharding& sharding, const Setting& setting) {
+Result<Layout> layout_of(const HloSharding& sharding, const NotationContext& setting) {
     switch (sharding.kind) {
         case Kind::tiled:
             return tiled(sharding, setting);
@@ -162,7 +162,7 @@ Result<Layout> layout_of(const HloSharding& sharding, const Setting& setting) {
     return no_layout("a tuple is several arrays");
 }
 
-Result<Layout> parse_hlo_layout(const Setting& setting, std::string_view text) {
+Result<Layout> parse_hlo_layout(const NotationContext& setting, std::string_view text) {
     RESHARD_TRY(const auto& sharding, parse_hlo(text));
     auto layout = layout_of(sharding, setting);
     if (layout) return layout;

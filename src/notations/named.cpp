@@ -128,7 +128,7 @@ Result<std::vector<SubAxis>> names_in(const Layout& layout, const AtomList& atom
     return names;
 }
 
-Result<Layout> assemble(Scanner& scanner, std::size_t begin, const Setting& setting, const Mesh& mesh,
+Result<Layout> assemble(Scanner& scanner, std::size_t begin, const NotationContext& setting, const Mesh& mesh,
                         const std::vector<AtomList>& dims, const AtomList& unreduced, Reduction reduction) {
     if (dims.size() != setting.shape.size())
         return scanner.error(

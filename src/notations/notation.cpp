@@ -15,7 +15,7 @@ namespace reshard {
 
 namespace {
 
-Result<Layout> parse_own(const Setting& setting, std::string_view text) {
+Result<Layout> parse_own(const NotationContext& setting, std::string_view text) {
     if (notation::looks_like_spec(text)) return notation::parse_spec(setting, text);
     return parse_layout(setting.mesh.value_or(Mesh{}), text);
 }
@@ -24,7 +24,7 @@ Result<std::string> format_own(const Layout& layout) { return format(layout); }
 
 struct Row {
     std::string_view name;
-    Result<Layout> (*parse)(const Setting&, std::string_view);
+    Result<Layout> (*parse)(const NotationContext&, std::string_view);
     Result<std::string> (*format)(const Layout&);
 };
 constexpr std::array<Row, 5> rows = {{{"jax", parse_own, format_own},
@@ -77,9 +77,9 @@ Result<Notation> parse_notation(std::string_view text) {
                 fmt::format("'{}' is not a notation: jax, spec, sdy, hlo or dtensor", text.substr(0, 40)));
 }
 
-Result<Setting> parse_array(std::string_view text) {
+Result<NotationContext> parse_array(std::string_view text) {
     RESHARD_TRY(const auto& layout, parse_layout(Mesh{}, text));
-    return Setting{std::nullopt, layout.dtype, shape(layout)};
+    return NotationContext{std::nullopt, layout.dtype, shape(layout)};
 }
 
 Result<Mesh> parse_mesh(Notation notation, std::string_view text) {
@@ -89,7 +89,7 @@ Result<Mesh> parse_mesh(Notation notation, std::string_view text) {
     return parse_mesh(text);
 }
 
-Result<Layout> parse_layout(Notation notation, const Setting& setting, std::string_view text) {
+Result<Layout> parse_layout(Notation notation, const NotationContext& setting, std::string_view text) {
     return row(notation).parse(setting, text);
 }
 

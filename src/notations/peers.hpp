@@ -9,20 +9,20 @@ namespace reshard::notation {
 class Scanner;
 
 [[nodiscard]] bool looks_like_spec(std::string_view text);
-[[nodiscard]] Result<Layout> parse_spec(const Setting& setting, std::string_view text);
+[[nodiscard]] Result<Layout> parse_spec(const NotationContext& setting, std::string_view text);
 [[nodiscard]] Result<std::string> format_spec(const Layout& layout);
 
 [[nodiscard]] bool looks_like_sdy_mesh(std::string_view text);
 [[nodiscard]] Result<Mesh> parse_sdy_mesh(std::string_view text);
-[[nodiscard]] Result<Layout> parse_sdy(const Setting& setting, std::string_view text);
+[[nodiscard]] Result<Layout> parse_sdy(const NotationContext& setting, std::string_view text);
 [[nodiscard]] Result<std::string> format_sdy(const Layout& layout);
 
-[[nodiscard]] Result<Layout> parse_hlo_layout(const Setting& setting, std::string_view text);
+[[nodiscard]] Result<Layout> parse_hlo_layout(const NotationContext& setting, std::string_view text);
 [[nodiscard]] Result<std::string> format_hlo(const Layout& layout);
 /// A sharding of HLO as a layout, its own mesh where the setting's has no names for it. Errors: layout, unsupported.
-[[nodiscard]] Result<Layout> layout_of(const HloSharding& sharding, const Setting& setting);
+[[nodiscard]] Result<Layout> layout_of(const HloSharding& sharding, const NotationContext& setting);
 
-[[nodiscard]] Result<Layout> parse_placements(const Setting& setting, std::string_view text);
+[[nodiscard]] Result<Layout> parse_placements(const NotationContext& setting, std::string_view text);
 [[nodiscard]] Result<std::string> format_placements(const Layout& layout);
 
 /// Axes by name in some quotes, as sdy and HloSharding V3 write them: "x" or 'y':(1)2. Each is resolved where it
@@ -62,8 +62,8 @@ private:
 [[nodiscard]] tl::unexpected<Error> cannot_say(std::string_view notation, std::string_view what);
 
 /// Dims and unreduced axes on a mesh, in the array of a setting; validated, errors at `begin` of the scanner's text.
-[[nodiscard]] Result<Layout> assemble(Scanner& scanner, std::size_t begin, const Setting& setting, const Mesh& mesh,
-                                      const std::vector<AtomList>& dims, const AtomList& unreduced,
+[[nodiscard]] Result<Layout> assemble(Scanner& scanner, std::size_t begin, const NotationContext& setting,
+                                      const Mesh& mesh, const std::vector<AtomList>& dims, const AtomList& unreduced,
                                       Reduction reduction);
 
 }  // namespace reshard::notation

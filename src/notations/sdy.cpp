@@ -57,7 +57,7 @@ Result<void> scan_prefix(Scanner& scanner, std::string_view last) {
     return {};
 }
 
-Result<Mesh> scan_mesh_reference(Scanner& scanner, const Setting& setting) {
+Result<Mesh> scan_mesh_reference(Scanner& scanner, const NotationContext& setting) {
     const std::size_t begin = scanner.place();
     if (scanner.take('@')) {
         if (scanner.word().empty()) return scanner.error(Code::syntax, "expected the name of a mesh");
@@ -125,7 +125,7 @@ Result<Mesh> parse_sdy_mesh(std::string_view text) {
 
 namespace {
 
-Result<Layout> scan_sharding(Scanner& scanner, const Setting& setting) {
+Result<Layout> scan_sharding(Scanner& scanner, const NotationContext& setting) {
     RESHARD_CHECK(scanner.expect('<'));
     RESHARD_TRY(const auto& mesh, scan_mesh_reference(scanner, setting));
     RESHARD_CHECK(scanner.expect(','));
@@ -152,7 +152,7 @@ Result<Layout> scan_sharding(Scanner& scanner, const Setting& setting) {
 }
 
 // Behind its prefix: the list, which must be of one value.
-Result<Layout> scan_one_value(Scanner& scanner, const Setting& setting) {
+Result<Layout> scan_one_value(Scanner& scanner, const NotationContext& setting) {
     RESHARD_CHECK(scanner.expect('<'));
     RESHARD_CHECK(scanner.expect('['));
     if (scanner.sees(']'))
@@ -176,7 +176,7 @@ bool take_per_value(Scanner& scanner) {
 
 }  // namespace
 
-Result<Layout> parse_sdy(const Setting& setting, std::string_view text) {
+Result<Layout> parse_sdy(const NotationContext& setting, std::string_view text) {
     Scanner scanner(text);
     const bool per_value = take_per_value(scanner);
     if (!per_value) RESHARD_CHECK(scan_prefix(scanner, "sharding"));

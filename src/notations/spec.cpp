@@ -21,7 +21,7 @@ namespace {
 
 class Reader {
 public:
-    Reader(const Setting& setting, std::string_view text)
+    Reader(const NotationContext& setting, std::string_view text)
         : setting_(setting), mesh_(setting.mesh.value_or(Mesh{})), scanner_(text) {}
 
     Result<Layout> read() {
@@ -95,7 +95,7 @@ private:
         return {};
     }
 
-    const Setting& setting_;
+    const NotationContext& setting_;
     Mesh mesh_;
     Scanner scanner_;
     std::vector<AtomList> dims_;
@@ -123,7 +123,9 @@ bool looks_like_spec(std::string_view text) {
     return (word == "P" || word == "PartitionSpec" || word == "jax") && (scanner.sees('(') || scanner.sees('.'));
 }
 
-Result<Layout> parse_spec(const Setting& setting, std::string_view text) { return Reader(setting, text).read(); }
+Result<Layout> parse_spec(const NotationContext& setting, std::string_view text) {
+    return Reader(setting, text).read();
+}
 
 Result<std::string> format_spec(const Layout& layout) {
     RESHARD_CHECK(require_plain_cuts(layout, "a PartitionSpec"));

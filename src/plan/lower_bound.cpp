@@ -78,7 +78,7 @@ SummandChange summand_change(const Layout& before, const Layout& after) {
     return change;
 }
 
-Index least_receipts(const SummandChange& change, Index keepers) {
+Index min_received(const SummandChange& change, Index keepers) {
     const auto [before, after, copies, most_kept, most_keepers, share] = change;
     keepers = std::min(keepers, before);
     const Index fetched = copies - most_kept;  // of a summand that is held in place
@@ -91,14 +91,14 @@ Index least_receipts(const SummandChange& change, Index keepers) {
 }
 
 Index least_received(const SummandChange& change, Index elements, Index devices) {
-    const Index moved = least_receipts(change, 0);
-    const Index some_kept = least_receipts(change, change.keepers);
+    const Index moved = min_received(change, 0);
+    const Index some_kept = min_received(change, change.keepers);
     const Index receipts = saturating_add(saturating_multiply(moved, change.one_in - 1), some_kept);
     return scale_up(elements, receipts, saturating_multiply(devices, change.one_in));
 }
 
 Index lower_bound(const Layout& source, const Layout& target) {
-    if (summand_count(source) == 1 && summand_count(target) == 1) return foreign_elements(source, target);
+    if (summand_count(source) == 1 && summand_count(target) == 1) return missing_elements(source, target);
     const SummandChange change = summand_change(source, target);
     Index elements = 1;
     for (const Dim& dim : target.dims) elements *= dim.extent;

@@ -155,7 +155,7 @@ AtomList touched_atoms(const Layout& before, const Layout& after) {
     return complement(untouched, device_count(before));
 }
 
-Index foreign_elements(const Layout& before, const Layout& after) {
+Index missing_elements(const Layout& before, const Layout& after) {
     if (!same_order(before.mesh, after.mesh)) return count_foreign(before, after);
     const AxisDelta change = change_of(before, after);
     if (!closed_form(before, after, change)) return count_foreign(before, after);
@@ -168,7 +168,7 @@ Index foreign_elements(const Layout& before, const Layout& after) {
     return tile_elements(after) - kept;
 }
 
-Result<void> can_count(const Layout& before, const Layout& after) {
+Result<void> check_enumerable(const Layout& before, const Layout& after) {
     const Index devices = std::max(device_count(before), device_count(after));
     if (devices <= enumerated_devices_max || closed_form(before, after, change_of(before, after))) return {};
     return fail(

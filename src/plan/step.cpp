@@ -110,7 +110,7 @@ Result<Move> type_permute(const Layout& before, const Layout& after) {
     move.group_size = combinations(move.group);
     move.uniform = false;
     // Between two orders of the devices all tiles may stay where they are.
-    if (!same_order(before.mesh, after.mesh) && foreign_elements(before, after) == 0) return move;
+    if (!same_order(before.mesh, after.mesh) && missing_elements(before, after) == 0) return move;
     move.received = move.sent = tile_elements(before);
     move.messages = 1;
     return move;
@@ -122,7 +122,7 @@ Result<Move> type_exchange(const Layout& before, const Layout& after) {
     move.group = parties_of(before, after);
     move.group_size = combinations(move.group);
     if (!has_elements(before)) return move;
-    move.received = foreign_elements(before, after);
+    move.received = missing_elements(before, after);
     move.uniform = even && same_order(before.mesh, after.mesh) && same_summands(before, after) &&
                    change_of(before, after).prefixes;
     // Each element of a source tile is wanted by `wanting` devices and served by `serving` of them in equal parts.
@@ -162,7 +162,7 @@ Result<void> keeps_reduction(StepKind kind, const Layout& before, const Layout& 
 Result<Move> type_step(const Layout& before, const Step& step) {
     RESHARD_CHECK(validate(step.layout));
     RESHARD_CHECK(same_array(before, step.layout));
-    RESHARD_CHECK(can_count(before, step.layout));
+    RESHARD_CHECK(check_enumerable(before, step.layout));
     return type_valid_step(before, step);
 }
 
@@ -188,7 +188,7 @@ Result<Move> type_valid_step(const Layout& before, const Step& step) {
 
     if (before.unreduced != after.unreduced) return not_typed(kind, "the unreduced axes change");
     const bool even = divides(before) && divides(after);
-    const Index received = foreign_elements(before, after);
+    const Index received = missing_elements(before, after);
     if (kind == StepKind::all_gather) {
         if (!change.entered.empty()) return not_typed(kind, "axes enter a dimension");
         // A member sends its tile, full at most, to every other.

@@ -327,7 +327,8 @@ Index received_by(Index device, const Layout& before, const Step& step, const Mo
 }
 
 Index sent_at_most(const Layout& before, const Step& step, const Move& move, const Network& network) {
-    if (network.empty() || move.received == 0 || step.kind != StepKind::exchange || !chooses(before, step, network))
+    if (network.empty() || move.received == 0 || step.kind != StepKind::exchange ||
+        !depends_on_network(before, step, network))
         return move.sent;
     Index wanting = device_count(step.layout);
     for (const Dim& dim : step.layout.dims) wanting /= shard_count(dim);

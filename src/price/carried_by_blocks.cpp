@@ -336,7 +336,8 @@ std::optional<Traffic> carried_by_blocks(const Layout& before, const Step& step,
     const Index tiles = saturating_add(tile_elements(before), tile_elements(after));
     const bool small = saturating_multiply(saturating_multiply(2, tiles), devices) < index_max;
     const Network network = network_of(machine, std::max(world_size(before.mesh), world_size(after.mesh)));
-    if (!small || devices > devices_max || (step.kind == StepKind::permute && chooses(before, step, network)))
+    if (!small || devices > devices_max ||
+        (step.kind == StepKind::permute && depends_on_network(before, step, network)))
         return std::nullopt;
     const Teams teams = teams_of(before, step, move, network);
     const std::vector<std::size_t> cut = cut_dims(before, after);

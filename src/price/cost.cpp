@@ -97,7 +97,7 @@ Traffic at_most(const Layout& before, const Move& move, const Machine& machine) 
 
 }  // namespace
 
-bool chooses(const Layout& before, const Step& step, const Network& network) {
+bool depends_on_network(const Layout& before, const Step& step, const Network& network) {
     const Index devices = device_count(before);
     const AtomList replicas = complement(used_atoms(before), devices);
     if (step.kind == StepKind::permute) return !replicas.empty();
@@ -110,7 +110,7 @@ Network network_for(const Plan& plan, const Machine& machine) {
     for (std::size_t i = 0; i < plan.steps.size() && !network.empty(); ++i) {
         const Layout& before = layout_before(plan, i);
         if (!type_step(before, plan.steps[i])) return {};
-        if (chooses(before, plan.steps[i], network)) return network;
+        if (depends_on_network(before, plan.steps[i], network)) return network;
     }
     return {};
 }
@@ -125,7 +125,7 @@ Traffic traffic_of(const Layout& before, const Step& step, const Move& move, con
     const bool one_order = same_order(before.mesh, step.layout.mesh);
     const Index world = std::max(world_size(before.mesh), world_size(step.layout.mesh));
     const Network own = network_of(machine, world);
-    const bool chosen = chooses(before, step, own);
+    const bool chosen = depends_on_network(before, step, own);
     const bool nearest = !chosen || within(network, world) == own;
     if (one_order && nearest && divides(before) && divides(step.layout)) {
         Estimate made = by_digits(before, step, move, machine, digits_of(before, step.layout, machine));

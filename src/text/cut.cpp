@@ -20,7 +20,7 @@ Result<Dim> scan_blocks(Scanner& scanner, const Dim& dim) {
     if (block < 1) return scanner.error(Code::layout, "a block has at least one index", begin);
     if (dim.extent / block > pieces_max)
         return scanner.error(Code::unsupported, fmt::format("more than {} blocks", pieces_max), begin);
-    return cut_in_blocks(dim.extent, dim.atoms, block);
+    return block_cyclic(dim.extent, dim.atoms, block);
 }
 
 // Shares, or pieces where a colon follows the first number.
@@ -57,7 +57,7 @@ Result<Dim> scan_list(Scanner& scanner, Dim dim) {
     for (const Index share : shares) sum = saturating_add(sum, share);
     if (sum != dim.extent)
         return scanner.error(Code::layout, fmt::format("the shares add up to {}, not {}", sum, dim.extent), begin);
-    return cut_by_shares(dim.atoms, shares);
+    return with_shard_sizes(dim.atoms, shares);
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ Result<Dim> scan_cut(Scanner& scanner, Dim dim) {
 std::string format_cut(const Dim& dim) {
     if (dim.pieces.empty()) return "";
     const Index block = dim.pieces.front().end;
-    if (dim.pieces == cut_in_blocks(dim.extent, dim.atoms, block).pieces) return fmt::format("/{}", block);
+    if (dim.pieces == block_cyclic(dim.extent, dim.atoms, block).pieces) return fmt::format("/{}", block);
     std::string text;
     const bool ascend = std::is_sorted(dim.pieces.begin(), dim.pieces.end(),
                                        [](const Dim::Piece& a, const Dim::Piece& b) { return a.shard < b.shard; });

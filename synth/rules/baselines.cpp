@@ -12,7 +12,7 @@ Result<Plan> gather_then_slice(const Problem& problem) {
     Layout layout = problem.source;
     for (Dim& dim : layout.dims) dim = Dim(dim.extent);
     const auto step = [&](StepKind kind) {
-        if (!same_tiles(layout_before(plan, plan.steps.size()), layout)) plan.steps.push_back({kind, layout});
+        if (!equivalent(layout_before(plan, plan.steps.size()), layout)) plan.steps.push_back({kind, layout});
     };
     step(StepKind::all_gather);
     layout.unreduced = problem.target.unreduced;

@@ -12,7 +12,7 @@ namespace {
 const Layout& end_of(const Plan& plan) { return layout_before(plan, plan.steps.size()); }
 
 void step_to(Plan& plan, StepKind kind, const Layout& layout) {
-    if (!same_tiles(end_of(plan), layout)) plan.steps.push_back({kind, layout});
+    if (!equivalent(end_of(plan), layout)) plan.steps.push_back({kind, layout});
 }
 
 void append(Dim& dim, Atom atom) {
@@ -94,7 +94,7 @@ std::optional<Problem> in_the_order_of_the_source(const Problem& problem) {
     if (!same_devices(problem.source.mesh, problem.target.mesh)) return std::nullopt;
     Problem made = problem;
     made.target.mesh.devices = problem.source.mesh.devices;
-    if (!can_count(made.source, made.target)) return std::nullopt;
+    if (!check_enumerable(made.source, made.target)) return std::nullopt;
     return made;
 }
 
@@ -111,7 +111,7 @@ std::optional<Problem> in_even_blocks(const Problem& problem) {
     Problem blocks = problem;
     for (Layout* end : {&blocks.source, &blocks.target})
         for (Dim& dim : end->dims) dim.pieces.clear();
-    if (!validate(blocks.source) || !validate(blocks.target) || !can_count(blocks.source, blocks.target))
+    if (!validate(blocks.source) || !validate(blocks.target) || !check_enumerable(blocks.source, blocks.target))
         return std::nullopt;
     return blocks;
 }
@@ -137,7 +137,7 @@ std::optional<Plan> scatter_then_gather(const Problem& problem, const Machine& m
     return exchange_plan(problem, machine, [](const Layout& whole) {
         std::vector<Layout> layouts = {whole,
                                        scattered(whole, whole, split_into_primes(whole.mesh, replicated(whole)))};
-        if (same_tiles(layouts[0], layouts[1])) layouts.pop_back();
+        if (equivalent(layouts[0], layouts[1])) layouts.pop_back();
         return layouts;
     });
 }

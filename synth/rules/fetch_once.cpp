@@ -80,7 +80,7 @@ std::vector<Layout> scattered_by_levels(const Layout& target, const Layout& sour
     std::vector<Layout> layouts = {target};
     for (const AtomList& primes : levels) {
         Layout layout = scattered(layouts.back(), source, primes);
-        if (!same_tiles(layout, layouts.back())) layouts.push_back(std::move(layout));
+        if (!equivalent(layout, layouts.back())) layouts.push_back(std::move(layout));
     }
     return layouts;
 }
@@ -99,7 +99,7 @@ std::optional<Plan> fetch_once(const Problem& problem, Vocabulary vocabulary, co
     const std::vector<Layout> layouts = scattered_by_levels(problem.target, problem.source, machine, level);
     if (layouts.size() == 1) return std::nullopt;
     Plan plan{problem.source, problem.target, {}};
-    if (!same_tiles(problem.source, layouts.back())) {
+    if (!equivalent(problem.source, layouts.back())) {
         if (vocabulary == Vocabulary::all)
             plan.steps.push_back({StepKind::exchange, layouts.back()});
         else

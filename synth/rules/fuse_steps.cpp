@@ -82,7 +82,8 @@ Plan shortcut(Plan plan, const Options& options) {
     const std::size_t count = plan.steps.size();
     if (count < 2) return plan;
     for (const Step& step : plan.steps)
-        if (!validate(step.layout) || !can_count(plan.source, step.layout)) return plan;  // the judge will say why
+        if (!validate(step.layout) || !check_enumerable(plan.source, step.layout))
+            return plan;  // the judge will say why
     std::vector<Leg> legs(count + 1);
     legs[0].reached = true;
     for (std::size_t to = 1; to <= count; ++to) {
@@ -90,7 +91,7 @@ Plan shortcut(Plan plan, const Options& options) {
         for (std::size_t from = to > run_max ? to - run_max : 0; from < to; ++from) {
             if (!legs[from].reached) continue;
             const Layout& before = layout_before(plan, from);
-            if (same_tiles(before, after)) {
+            if (equivalent(before, after)) {
                 // A detour: nothing to do between the two.
                 Leg back = legs[from];
                 if (!legs[to].reached || std::tie(back.price, back.legs) < std::tie(legs[to].price, legs[to].legs)) {

@@ -56,7 +56,7 @@ private:
 
     void step_to(StepKind kind) {
         Layout next = layout(now_);
-        if (!same_tiles(here(), next)) steps_.push_back({kind, std::move(next)});
+        if (!equivalent(here(), next)) steps_.push_back({kind, std::move(next)});
     }
 
     // Slices first (free, and they commute with sums), then each unreduced prime becomes a suffix where it fits.

@@ -284,8 +284,8 @@ std::optional<SearchSpace> make_space_by_turns(const Problem& problem) {
     space->by_turns = true;
     space->whole =
         std::ranges::all_of(space->pieces, [](const Piece& piece) { return prime_factors(piece.size).size() == 1; });
-    const bool theirs = same_tiles(space->layout(space->source), problem.source) &&
-                        same_tiles(space->layout(space->target), problem.target);
+    const bool theirs = equivalent(space->layout(space->source), problem.source) &&
+                        equivalent(space->layout(space->target), problem.target);
     return theirs ? std::move(space) : std::nullopt;
 }
 

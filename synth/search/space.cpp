@@ -224,7 +224,7 @@ Layout SearchSpace::layout(const State& state) const {
         }
         InlineVector<Index, digits_max> factors;
         for (std::size_t j = 0; j < state.lists[i].size(); ++j) factors.push_back(size(state.lists[i][j]));
-        made.dims[i] = cut_by_turns(extents[i], std::move(atoms), {factors.begin(), factors.size()});
+        made.dims[i] = chunked_per_axis(extents[i], std::move(atoms), {factors.begin(), factors.size()});
     }
     made.unreduced.clear();
     append_merged(made.unreduced, pieces, state.lists[dims()]);

@@ -39,7 +39,7 @@ struct SearchSpace {
     bool even = false;        ///< every choice of digits divides every dimension
     bool exact = false;       ///< not even, but few devices and no prefix cancelled: all devices can be looked at
     bool whole = false;       ///< every digit of the devices is in it, cut to primes: what it has not, nothing has
-    bool by_turns = false;    ///< a list cuts digit by digit, as cut_by_turns; else once, into all its shards
+    bool by_turns = false;    ///< a list cuts digit by digit, as chunked_per_axis; else once, into all its shards
 
     [[nodiscard]] Layout layout(const State& state) const;
 

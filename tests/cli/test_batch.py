@@ -74,9 +74,9 @@ class Batch(tool.Case):
     def test_rules_that_are_not_asked(self):
         options = {"vocabulary": "collectives"}
         with_search, without = self.answers(problem(options=options),
-                                            problem(options={**options, "without": ["search", "three_stage"]}))
+                                            problem(options={**options, "disabled_rules": ["search", "three_stage"]}))
         self.assertNotIn(without["rule"], ("search", "three_stage"))
-        (again,) = self.answers(problem(options={**options, "without": []}))
+        (again,) = self.answers(problem(options={**options, "disabled_rules": []}))
         self.assertEqual(again["rule"], with_search["rule"])
 
     def test_target_mesh(self):

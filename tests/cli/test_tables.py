@@ -147,14 +147,14 @@ class Tables(tool.Case):
 
     def test_explain_counts_the_rules_that_were_asked(self):
         """A rule that is off is not asked. Times differ from run to run, and are printed only on request."""
-        ran = self.ran_well(tool.reshard("explain", *TWO_BY_THREE, "--without", "search,three_stage_deep"))
+        ran = self.ran_well(tool.reshard("explain", *TWO_BY_THREE, "--disabled-rules", "search,three_stage_deep"))
         rules = ran.out[ran.out.index("\n rule                candidates"):]
         self.assertEqual([line.split()[:3] for line in rules.splitlines()[2:]],
                          [["one_step", "0", "0"], ["direct_exchange", "1", "1"], ["three_stage", "1", "1"],
                           ["three_stage_inside", "0", "0"], ["fetch_once", "1", "0"], ["gather_then_slice", "1", "0"]])
-        self.assertEqual(self.ran_well(tool.reshard("explain", *TWO_BY_THREE, "--without", "search", "--without",
+        self.assertEqual(self.ran_well(tool.reshard("explain", *TWO_BY_THREE, "--disabled-rules", "search", "--disabled-rules",
                                                     "three_stage_deep")).out, ran.out)
-        told = json.loads(self.ran_well(tool.reshard("explain", *TWO_BY_THREE, "--without", "search", "--json")).out)
+        told = json.loads(self.ran_well(tool.reshard("explain", *TWO_BY_THREE, "--disabled-rules", "search", "--json")).out)
         self.assertEqual(told["rules"][1], {"rule": "direct_exchange", "candidates": 1, "kept": 1})
         self.assertFalse(told["search_complete"])
         self.assertNotIn("search", [one["rule"] for one in told["rules"] + told["alternatives"]])
@@ -162,7 +162,7 @@ class Tables(tool.Case):
         self.assertTrue(all(rule["nanoseconds"] > 0 for rule in timed["rules"]), timed["rules"])
         self.assertRegex(self.ran_well(tool.reshard("explain", *TWO_BY_THREE, "--times")).out,
                          r"search +1 +1 +[0-9.]+ (ns|us|ms) ")
-        self.assertNotEqual(self.ran_well(tool.reshard("plan", *TWO_BY_THREE, "--without", "search")).out,
+        self.assertNotEqual(self.ran_well(tool.reshard("plan", *TWO_BY_THREE, "--disabled-rules", "search")).out,
                             self.ran_well(tool.reshard("plan", *TWO_BY_THREE)).out)
 
     def test_svg_is_xml_with_a_mark_for_every_device(self):

@@ -117,7 +117,7 @@ std::optional<Plan> plan_of(std::string_view mesh_text, std::string_view source,
         return std::nullopt;
     }
     Plan plan{*from, *to, {}};
-    if (!same_tiles(*from, *to)) plan.steps.push_back({kind, *to});  // on one device most steps change nothing
+    if (!equivalent(*from, *to)) plan.steps.push_back({kind, *to});  // on one device most steps change nothing
     if (const auto verdict = check(plan); !verdict) {
         ADD_FAILURE() << verdict.error().message << '\n' << format(plan);
         return std::nullopt;

@@ -28,7 +28,7 @@ Options options_of(Draw& draw, const Problem& problem) {
     Options options = draw.options(problem);
     options.limits = {};
     for (const Rule& rule : rules())
-        if (draw.once_in(3)) options.without.push_back(std::string(rule.name));
+        if (draw.once_in(3)) options.disabled_rules.push_back(std::string(rule.name));
     return options;
 }
 

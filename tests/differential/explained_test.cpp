@@ -74,8 +74,8 @@ Options draw_options(Draw& draw, const Problem& problem) {
                                                             "tpu-v5p:4x4x1", "mi300x", "p3.8xlarge:hosts=4"}));
     options.capabilities.one_exchange = draw.one_in(5);
     options.capabilities.steps_overlap = draw.one_in(4);
-    if (draw.one_in(8)) options.without.emplace_back(draw.from(rules()).name);
-    if (draw.one_in(8)) options.without.emplace_back(draw.from(rules()).name);
+    if (draw.one_in(8)) options.disabled_rules.emplace_back(draw.from(rules()).name);
+    if (draw.one_in(8)) options.disabled_rules.emplace_back(draw.from(rules()).name);
     const Index least = tile_bytes(problem.source) + tile_bytes(problem.target);
     if (draw.one_in(6))
         options.limits.memory.footprint_bytes_max = least + least * static_cast<Index>(draw.below(5)) / 4;

@@ -120,7 +120,7 @@ TEST_P(LevelsTest, PlansAreNearTheExactOptimumOfTwoLevels) {
         if (!field.asks(static_cast<Index>(source))) continue;
         std::map<Index, std::vector<Index>> known;
         for (std::size_t target = 0; target < layouts.size(); ++target) {
-            if (foreign_elements(layouts[source], layouts[target]) == 0) continue;
+            if (missing_elements(layouts[source], layouts[target]) == 0) continue;
             const Index floor = std::max(tile_elements(layouts[source]), tile_elements(layouts[target]));
             auto& optima = known[floor];
             if (optima.empty()) optima = reference.optima(source, floor);
@@ -217,7 +217,7 @@ TEST_P(LevelsTest, StepsOverlapWhereLevelsWeighAlike) {
     for (const Layout& source : reference.layouts()) {
         if (!field.asks(sources++)) continue;
         for (const Layout& target : reference.layouts()) {
-            if (foreign_elements(source, target) == 0) continue;
+            if (missing_elements(source, target) == 0) continue;
             // In turn, a byte outside is as dear as a byte inside, or two, four or eight times as dear.
             Options serial;
             serial.machine = machine_of(field.inside);

@@ -99,7 +99,7 @@ TEST_P(OptimumTest, CollectivesAreWithinReachOfTheExactOptimum) {
     std::vector<std::pair<std::size_t, std::size_t>> pairs;
     for (const std::size_t source : ends)
         for (const std::size_t target : ends)
-            if (foreign_elements(layouts[source], layouts[target]) > 0) pairs.emplace_back(source, target);
+            if (missing_elements(layouts[source], layouts[target]) > 0) pairs.emplace_back(source, target);
     const auto wanted = static_cast<std::size_t>(long_run() ? field.long_sample : field.sample);
     if (wanted != 0 && wanted < pairs.size()) {
         // The sample must be the same everywhere, which std::shuffle does not guarantee.

@@ -146,7 +146,7 @@ private:
         EXPECT_EQ(made->search_complete, explained->search_complete) << question;
         EXPECT_EQ(made->verdict(), explained->verdict()) << question;
         EXPECT_EQ(made->optimal,
-                  made->verdict().received_bytes_max_device == foreign_elements(source, target) * size_of(source.dtype))
+                  made->verdict().received_bytes_max_device == missing_elements(source, target) * size_of(source.dtype))
             << question;
         const Index price = priced(objective_, *made);
         tally.complete += made->search_complete ? 1 : 0;

@@ -33,7 +33,7 @@ Dim cut(Index extent, const AtomList& digits, bool by_turns) {
     if (!by_turns) return {extent, canonical(digits)};
     std::vector<Index> factors;
     for (const Atom& digit : digits) factors.push_back(digit.size);
-    return cut_by_turns(extent, canonical(digits), factors);
+    return chunked_per_axis(extent, canonical(digits), factors);
 }
 
 }  // namespace

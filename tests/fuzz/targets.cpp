@@ -78,7 +78,7 @@ void layout(std::string_view bytes) {
 template <Notation notation>
 void foreign(std::string_view bytes) {
     const auto [first, rest] = halves(bytes);
-    auto setting = parse_array(first).value_or(Setting{std::nullopt, DType::f32, {8, 12}});
+    auto setting = parse_array(first).value_or(NotationContext{std::nullopt, DType::f32, {8, 12}});
     // Half of the cases have no mesh, and the text must have its own.
     if (rest.size() % 2 == 0) setting.mesh = Mesh{{"x", 2}, {"y", 3}, {"z", 4}};
     const auto read = parse_layout(notation, setting, rest);
@@ -182,7 +182,7 @@ void rules(std::string_view bytes) {
         require(elements[i] == all, "the parts of a tensor do not make it up");
         if (device_count(whole) > devices_max) return;
     }
-    for (const PlacedTensor& tensor : model->sources)
+    for (const ShardedTensor& tensor : model->sources)
         if (device_count(*tensor.layout) > devices_max) return;
     const auto schedule = RowSchedule::make(model->moves);
     require(schedule.has_value(), "moves that have no rows");

@@ -84,7 +84,7 @@ Layout random_layout(const Mesh& mesh, const std::vector<Index>& extents, bool s
         const Index shards = shard_count(dim);
         if (shards == 1 || shards > 3000 || some(random, 4) > 0) continue;
         if (some(random, 2) == 0) {
-            dim = cut_in_blocks(dim.extent, dim.atoms, drawn(random, 1, 1 + tile_extent(dim)));
+            dim = block_cyclic(dim.extent, dim.atoms, drawn(random, 1, 1 + tile_extent(dim)));
             continue;
         }
         std::vector<Index> shares(static_cast<std::size_t>(shards));
@@ -93,7 +93,7 @@ Layout random_layout(const Mesh& mesh, const std::vector<Index>& extents, bool s
             shares[static_cast<std::size_t>(some(random, shards))] += share;
             left -= share;
         }
-        dim = cut_by_shares(dim.atoms, shares);
+        dim = with_shard_sizes(dim.atoms, shares);
     }
     return layout;
 }

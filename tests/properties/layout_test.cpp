@@ -192,7 +192,7 @@ TEST(LayoutProperty, CutsAreWhatTheirRulesSay) {
         const auto shards = *rc::gen::inRange<Index>(1, 7);
         const auto block = *rc::gen::inRange<Index>(1, 9);
         const AtomList atoms = canonical({{shards, 1}});
-        const Dim cyclic = cut_in_blocks(extent, atoms, block);
+        const Dim cyclic = block_cyclic(extent, atoms, block);
         for (Index index = 0; index < extent; ++index) {
             const Side held = side(cyclic, index / block % shards);
             RC_ASSERT(intersect(held, Side{{{index, index + 1}}}).size() == 1);
@@ -203,7 +203,7 @@ TEST(LayoutProperty, CutsAreWhatTheirRulesSay) {
         RC_ASSERT(tile_extent(cyclic) >= tile_extent_min(cyclic));
         // A cut that ceil-div makes too is not kept as pieces.
         const Index tile = std::max<Index>(1, ceil_divide(extent, shards));
-        RC_ASSERT(cut_in_blocks(extent, atoms, tile).pieces.empty());
+        RC_ASSERT(block_cyclic(extent, atoms, tile).pieces.empty());
     });
 }
 

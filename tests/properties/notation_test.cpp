@@ -14,7 +14,7 @@
 namespace reshard::test {
 namespace {
 
-Setting setting_of(const Layout& layout) { return {layout.mesh, layout.dtype, shape(layout)}; }
+NotationContext setting_of(const Layout& layout) { return {layout.mesh, layout.dtype, shape(layout)}; }
 
 // Puts the devices of some layouts into another order.
 Layout shuffled(Layout layout) {
@@ -196,7 +196,7 @@ TEST(NotationProperty, StridedShardsThatSayAnOrderAreCutInIt) {
         std::vector<Index> extents = {3, 3};
         extents[dim] = given.rows;
         const std::string text = placements_of(given, dim);
-        const Setting setting{mesh_of(given), DType::i32, extents};
+        const NotationContext setting{mesh_of(given), DType::i32, extents};
         const auto layout = parse_layout(Notation::dtensor, setting, text);
         RC_LOG(fmt::format("--mesh {} {} rows, {}\n", format(*setting.mesh), given.rows, text));
         RC_ASSERT(layout.has_value());
@@ -213,7 +213,7 @@ TEST(NotationProperty, StridedShardsThatSayAnOrderAreCutInIt) {
         RC_ASSERT(written.has_value());
         const auto back = parse_layout(Notation::dtensor, setting, *written);
         RC_ASSERT(back.has_value());
-        RC_ASSERT(same_tiles(*back, *layout));
+        RC_ASSERT(equivalent(*back, *layout));
     });
     std::printf("%d uneven; %d on which PyTorch's two ways differ\n", uneven, disputed);
     EXPECT_GE(uneven, cases(700));
@@ -241,7 +241,7 @@ TEST(NotationProperty, OtherStridedShardsAreCutLeftToRight) {
         if (!says_none) return;
         ++compared;
         const std::string text = placements_of(given, 0);
-        const Setting setting{mesh_of(given), DType::i32, {given.rows}};
+        const NotationContext setting{mesh_of(given), DType::i32, {given.rows}};
         const auto layout = parse_layout(Notation::dtensor, setting, text);
         RC_LOG(fmt::format("--mesh {} {} rows, {}\n", format(*setting.mesh), given.rows, text));
         RC_ASSERT(layout.has_value());
@@ -251,7 +251,7 @@ TEST(NotationProperty, OtherStridedShardsAreCutLeftToRight) {
         if (!written) return;
         const auto back = parse_layout(Notation::dtensor, setting, *written);
         RC_ASSERT(back.has_value());
-        RC_ASSERT(same_tiles(*back, *layout));
+        RC_ASSERT(equivalent(*back, *layout));
     });
     EXPECT_GE(compared, cases(600) / 2);
 }
@@ -271,7 +271,7 @@ TEST(NotationProperty, RaggedShardsAreWhatTheirUnitsSay) {
         // Leading extents with a product of that many units, and one more dimension.
         const std::vector<Index> extents =
             dims == 1 ? std::vector<Index>{sum * unit, 3} : std::vector<Index>{unit, sum, 3};
-        const Setting setting{Mesh{{"a", devices}, {"b", 2}}, DType::u8, extents};
+        const NotationContext setting{Mesh{{"a", devices}, {"b", 2}}, DType::u8, extents};
         const std::string text = fmt::format("(RaggedShard(dims=({}), local_units=({},)), Replicate())",
                                              dims == 1 ? "0," : "0, 1", fmt::join(units, ", "));
         RC_LOG(fmt::format("{} of {}\n", text, fmt::join(extents, ",")));
@@ -292,7 +292,7 @@ TEST(NotationProperty, RaggedShardsAreWhatTheirUnitsSay) {
         const auto written = format(Notation::dtensor, *layout);
         RC_ASSERT(written.has_value());
         const auto back = parse_layout(Notation::dtensor, setting_of(*layout), *written);
-        RC_ASSERT(back.has_value() && same_tiles(*back, *layout));
+        RC_ASSERT(back.has_value() && equivalent(*back, *layout));
     });
     EXPECT_GE(cut_through, cases(400) / 10);
 }

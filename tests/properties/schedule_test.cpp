@@ -141,7 +141,7 @@ TEST(ScheduleProperty, SchedulesOfAnotherStepAreRefused) {
         const Layout before = layout_of(pair.source);
         const Layout after = layout_of(pair.target);
         const Layout other = layout_of(*rc::gen::element(pair.source, pair.target));
-        if (same_tiles(before, after) || holdings(other) == holdings(after) ||
+        if (equivalent(before, after) || holdings(other) == holdings(after) ||
             !type_step(before, {StepKind::exchange, after}))
             return;
         // `other` is the source, so no rank moves anything. This is right only if no rank lacks anything.

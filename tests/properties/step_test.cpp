@@ -250,7 +250,7 @@ TEST(StepProperty, ForeignElementsIsTheMostThatADeviceLacks) {
         const Held before = holdings(pair.source);
         const Held after = holdings(pair.target);
         RC_LOG() << repeat_line(pair);
-        RC_ASSERT(foreign_elements(layout_of(pair.source), layout_of(pair.target)) == most_foreign(before, after));
+        RC_ASSERT(missing_elements(layout_of(pair.source), layout_of(pair.target)) == most_foreign(before, after));
         if (summands(before) == 1 && summands(after) == 1)
             RC_ASSERT(lower_bound(layout_of(pair.source), layout_of(pair.target)) == most_foreign(before, after));
     });

@@ -18,7 +18,7 @@ namespace {
 /// The reason why this synthesis is wrong; empty if it is right.
 std::string objection(const Pair& pair, const Options& options, const Synthesis& made) {
     if (made.plan().source != layout_of(pair.source)) return "the plan starts elsewhere";
-    if (!same_tiles(made.plan().target, layout_of(pair.target))) return "the plan is for another target";
+    if (!equivalent(made.plan().target, layout_of(pair.target))) return "the plan is for another target";
     const auto verdict = check(made.plan(), options.limits);
     if (!verdict) return "the judge says no: " + verdict.error().message;
     if (*verdict != made.verdict()) return "its verdict is not the judge's";
@@ -136,10 +136,11 @@ TEST(SynthesizeProperty, WithoutARuleNoPlanIsCheaper) {
         const auto made = synthesize(layout_of(pair.source), layout_of(pair.target), options);
         const std::vector<Rule> all = rules();
         for (int off = *between(1, 4); off > 0; --off)
-            options.without.emplace_back(off == 1 ? "search" : all[*between<std::size_t>(0, all.size())].name);
+            options.disabled_rules.emplace_back(off == 1 ? "search" : all[*between<std::size_t>(0, all.size())].name);
         const auto less = synthesize(layout_of(pair.source), layout_of(pair.target), options);
         RC_LOG() << repeat_line(pair) << " --vocabulary " << name(options.vocabulary) << " --objective "
-                 << name(options.objective) << " --without " << fmt::format("{}", fmt::join(options.without, ","));
+                 << name(options.objective) << " --disabled-rules "
+                 << fmt::format("{}", fmt::join(options.disabled_rules, ","));
         RC_ASSERT(made.has_value() || !less.has_value());
         if (!less) return;
         RC_LOG() << format(made->plan()) << "without:\n" << format(less->plan());

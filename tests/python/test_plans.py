@@ -113,7 +113,7 @@ class Errors(unittest.TestCase):
         wrong = ((reshard.InputError, "usage", lambda: reshard.parse_layout(None, "{replicated}", "hlo")),
                  (reshard.InputError, "mismatch", lambda: reshard.synthesize(SOURCE, reshard.parse_layout(MESH, "f32[9]"))),
                  (reshard.InputError, "syntax", lambda: reshard.synthesize(SOURCE, TARGET, objective="beauty")),
-                 (reshard.InputError, "syntax", lambda: reshard.synthesize(SOURCE, TARGET, without=["luck"])),
+                 (reshard.InputError, "syntax", lambda: reshard.synthesize(SOURCE, TARGET, disabled_rules=["luck"])),
                  (reshard.InputError, "syntax", lambda: reshard.synthesize(SOURCE, TARGET, peak_bytes_max="much")),
                  (reshard.InfeasibleError, "infeasible", lambda: reshard.synthesize(SOURCE, TARGET, peak_bytes_max=1)),
                  (reshard.UnsupportedError, "unsupported",
@@ -132,8 +132,8 @@ class Errors(unittest.TestCase):
                             ("an entry of a spec", lambda: reshard.Layout(MESH, "f32", (8,), (("x", None),))),
                             ("capabilities", lambda: reshard.synthesize(SOURCE, TARGET, capabilities=3)),
                             ("a first step", lambda: reshard.synthesize(SOURCE, TARGET, first_steps=[(1, "f32[8]")])),
-                            ("names rules", lambda: reshard.synthesize(SOURCE, TARGET, without=[1])),
-                            ("a tensor is", lambda: reshard.ModelMoves("", [(1, "f32", (8,))]))):
+                            ("names rules", lambda: reshard.synthesize(SOURCE, TARGET, disabled_rules=[1])),
+                            ("a tensor is", lambda: reshard.CheckpointMapping("", [(1, "f32", (8,))]))):
             with self.assertRaisesRegex(TypeError, words):
                 call()
 
@@ -161,7 +161,7 @@ class Plans(unittest.TestCase):
         self.assertEqual(one.execution, "one_exchange")
         for name in reshard.planning_rules:
             if name != "direct_exchange":
-                reshard.synthesize(SOURCE, TARGET, without=[name], footprint_bytes_max="1GiB", objective="bytes")
+                reshard.synthesize(SOURCE, TARGET, disabled_rules=[name], footprint_bytes_max="1GiB", objective="bytes")
 
     def test_a_notebook_sees_table_and_picture(self):
         html = reshard.synthesize(SOURCE, TARGET)._repr_html_()

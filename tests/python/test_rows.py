@@ -76,7 +76,7 @@ class Rows(unittest.TestCase):
         rules = "source x=2\n*.norm = -\notherwise = [x, -]\ntarget x=2[2,3]\n"
         rules += "l.{n}.qkv = [x, -] <- l.{n}.q + l.{n}.k\notherwise = -\n"
         listed = [("l.0.q", "f32", (8, 4)), ("l.0.k", numpy.float32, (4, 4)), ("l.0.norm", "f32", (4,))]
-        model = reshard.ModelMoves(rules, listed)
+        model = reshard.CheckpointMapping(rules, listed)
         self.assertEqual(model.ends, [("l.0.q", "l.0.qkv"), ("l.0.k", "l.0.qkv"), ("l.0.norm", "l.0.norm")])
         self.assertEqual((len(model), model.ranks, str(model.sources["l.0.q"])), (3, 4, "f32[8@x,4]"))
         held = {name: numpy.arange(int(numpy.prod(layout.shape)), dtype="f4").reshape(layout.shape) + 100 * number
@@ -97,9 +97,9 @@ class Rows(unittest.TestCase):
             self.assertEqual(made["l.0.qkv"][2 + half].tobytes(), halves[half].tobytes())
             self.assertEqual(made["l.0.norm"][2 + half].tobytes(), held["l.0.norm"].tobytes())
         text = "l.0.q f32[8,4]\nl.0.k f32[4,4]\nl.0.norm f32[4]\n"
-        self.assertEqual(reshard.ModelMoves(rules, text).targets, model.targets)
+        self.assertEqual(reshard.CheckpointMapping(rules, text).targets, model.targets)
         with self.assertRaisesRegex(reshard.InputError, "line"):
-            reshard.ModelMoves(rules + "lost = -\n", listed)
+            reshard.CheckpointMapping(rules + "lost = -\n", listed)
 
     def test_what_is_refused(self):
         layout, summed = reshard.parse_layout("x=2", "f32[4@x]"), reshard.parse_layout("x=2", "f32[4]{U:x}")

@@ -90,7 +90,7 @@ class Surface(unittest.TestCase):
                  lambda h: reshard.choose_pieces(h, lambda *_: 1.0, dim=0, block=1), lambda h: reshard.Machine(h),
                  lambda h: reshard.choose_pieces(plan, h, dim=0, block=4), lambda h: reshard.Mesh(h),
                  lambda h: reshard.RowSchedule([(h, TARGET)]), lambda h: reshard.schedule_rows(SOURCE, h, 0),
-                 lambda h: reshard.ModelMoves(h, []), lambda h: reshard.ModelMoves("", [h]), lambda h: reshard.empty_tile(h, 0),
+                 lambda h: reshard.CheckpointMapping(h, []), lambda h: reshard.CheckpointMapping("", [h]), lambda h: reshard.empty_tile(h, 0),
                  lambda h: reshard.split(numpy.zeros((12, 4)), h), lambda h: reshard.join([], h),
                  lambda h: local.redistribute([], h, TARGET), lambda h: local.redistribute([h] * 6, SOURCE, TARGET)]
         if reshard.mpi.available():
@@ -134,7 +134,7 @@ class Surface(unittest.TestCase):
 
     def test_texts_that_are_none(self):
         for call in (lambda: reshard.Layout("x=2\ud800", "f32", (2,)), lambda: reshard.Layout("x=2", "f32\ud800", (2,)),
-                     lambda: reshard.Machine("\ud800"), lambda: reshard.ModelMoves("", "\ud800"),
+                     lambda: reshard.Machine("\ud800"), lambda: reshard.CheckpointMapping("", "\ud800"),
                      lambda: reshard.synthesize(SOURCE, TARGET, peak_bytes_max="1\ud800"), lambda: reshard.Mesh({"\ud800": 2}),
                      lambda: reshard.Mesh("96MiB"), lambda: reshard.parse_mesh("x\0=2"), lambda: reshard.Mesh({"x\0y": 2}),
                      lambda: reshard.Layout.from_placements("x=2", "f32", (2,), ["\ud800"])):

@@ -71,10 +71,10 @@ TEST(RowModel, EveryByteComesFromWhereTheRulesSay) {
     constexpr Index ranks = 6;
     ASSERT_EQ(schedule->rank_count(), ranks);
     std::vector<Memory> sources, targets, expected;
-    for (const PlacedTensor& tensor : model->sources)
+    for (const ShardedTensor& tensor : model->sources)
         sources.push_back(tiles_of(*tensor.layout, ranks,
                                    [&](Index element, Index byte) { return value(tensor.name, element, byte); }));
-    for (const PlacedTensor& tensor : model->targets) {
+    for (const ShardedTensor& tensor : model->targets) {
         expected.push_back(tiles_of(*tensor.layout, ranks, [&](Index element, Index byte) {
             const Origin origin = origin_of(tensor.name, element);
             return value(origin.name, origin.element, byte);

@@ -131,8 +131,8 @@ rc::Gen<Twin<Plan>> broken_plans() {
             case 6: {
                 // The steps do not arrive at this target.
                 plan.target = layout_of(walk.source);
-                if (same_tiles(plan.target, plan.steps.back().layout)) plan.steps.pop_back();
-                if (plan.steps.empty() || same_tiles(plan.target, plan.steps.back().layout)) {
+                if (equivalent(plan.target, plan.steps.back().layout)) plan.steps.pop_back();
+                if (plan.steps.empty() || equivalent(plan.target, plan.steps.back().layout)) {
                     plan = plan_of(walk);
                     plan.steps[which].kind = impossible(plan.steps[which].kind);
                     return twin("each step is of its kind", plan, Code::step, "not a ");

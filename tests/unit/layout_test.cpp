@@ -88,9 +88,9 @@ TEST(LayoutUnit, UnreducedAxesNumberTheSummands) {
 TEST(LayoutUnit, SameTilesLooksThroughNames) {
     const auto a = make_layout(mesh, DType::f32, {12}, P{{"x", "y"}});
     const auto b = make_layout(Mesh{{"all", 6}}, DType::f32, {12}, P{"all"});
-    EXPECT_TRUE(same_tiles(*a, *b));
+    EXPECT_TRUE(equivalent(*a, *b));
     EXPECT_NE(*a, *b);
-    EXPECT_FALSE(same_tiles(*a, *make_layout(mesh, DType::f32, {12}, P{{"y", "x"}})));
+    EXPECT_FALSE(equivalent(*a, *make_layout(mesh, DType::f32, {12}, P{{"y", "x"}})));
 }
 
 TEST(LayoutUnit, SameArraySaysWhatDiffers) {
@@ -105,7 +105,7 @@ TEST(LayoutUnit, SameArraySaysWhatDiffers) {
     // On other devices the array is still the same, in another layout.
     const auto elsewhere = *make_layout(Mesh{}, DType::f32, {12}, P{});
     EXPECT_TRUE(same_array(a, elsewhere).has_value());
-    EXPECT_FALSE(same_tiles(a, elsewhere));
+    EXPECT_FALSE(equivalent(a, elsewhere));
 }
 
 TEST(LayoutUnit, BoxesIntersect) {
@@ -119,7 +119,7 @@ TEST(LayoutUnit, TilesOfPiecesAreAsLongAsTheirSides) {
     for (const Index shards : {2, 3, 7, 64, 1000})
         for (const Index extent : {1, 7, 64, 100, 999})
             for (const Index block : {1, 3, 10}) {
-                const Dim dim = cut_in_blocks(extent, {{shards, 1}}, block);
+                const Dim dim = block_cyclic(extent, {{shards, 1}}, block);
                 std::vector<Index> sizes;
                 for (Index shard = 0; shard < shards; ++shard) sizes.push_back(side(dim, shard).size());
                 EXPECT_EQ(tile_extent(dim), std::ranges::max(sizes)) << extent << " " << shards << " " << block;

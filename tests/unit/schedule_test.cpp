@@ -117,7 +117,7 @@ TEST(ScheduleUnit, TheNearestHolderMayStandInAnotherTeam) {
     const Step step{StepKind::exchange, *parse_layout(listed, "f32[4]")};
     EXPECT_TRUE(chooses(*parse_layout(listed, "f32[4@x]"), step, nodes));
     EXPECT_FALSE(chooses(*parse_layout(listed, "f32[4@x]"), step, {}));
-    EXPECT_FALSE(chooses(at("f32[4@x]"), {StepKind::exchange, at("f32[4]")}, nodes));
+    EXPECT_FALSE(depends_on_network(at("f32[4@x]"), {StepKind::exchange, at("f32[4]")}, nodes));
 }
 
 TEST(ScheduleUnit, TheJudgeNamesRankAndBox) {

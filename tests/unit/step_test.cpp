@@ -127,11 +127,11 @@ TEST(StepUnit, BoundariesMustNestWhereSizesDoNotDivide) {
 }
 
 TEST(StepUnit, ForeignElementsOfKnownPairs) {
-    EXPECT_EQ(foreign_elements(at("f32[12@x]"), at("f32[12]")), 6);
-    EXPECT_EQ(foreign_elements(at("f32[12]"), at("f32[12@x]")), 0);
-    EXPECT_EQ(foreign_elements(at("f32[12@x,12]"), at("f32[12,12@x]")), 36);
-    EXPECT_EQ(foreign_elements(at("f32[12@x]"), at("f32[12@y]")), 4);
-    EXPECT_EQ(foreign_elements(at("f32[5@x]"), at("f32[5@y]")), 2);
+    EXPECT_EQ(missing_elements(at("f32[12@x]"), at("f32[12]")), 6);
+    EXPECT_EQ(missing_elements(at("f32[12]"), at("f32[12@x]")), 0);
+    EXPECT_EQ(missing_elements(at("f32[12@x,12]"), at("f32[12,12@x]")), 36);
+    EXPECT_EQ(missing_elements(at("f32[12@x]"), at("f32[12@y]")), 4);
+    EXPECT_EQ(missing_elements(at("f32[5@x]"), at("f32[5@y]")), 2);
 }
 
 Index most_lacking(const Layout& before, const Layout& after) {
@@ -164,7 +164,7 @@ TEST(StepUnit, ForeignElementsOfThousandsOfDevicesAreThoseOfEachLookedAt) {
         for (const char* after : texts) {
             const Layout held = *parse_layout(large, before);
             const Layout wanted = *parse_layout(large, after);
-            EXPECT_EQ(foreign_elements(held, wanted), most_lacking(held, wanted)) << before << " to " << after;
+            EXPECT_EQ(missing_elements(held, wanted), most_lacking(held, wanted)) << before << " to " << after;
         }
 }
 

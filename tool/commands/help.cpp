@@ -29,7 +29,7 @@ constexpr auto examples = std::to_array<Pair>({
      "  echo '{\"id\":1,\"mesh\":\"x=4\",\"source\":\"f32[8@x]\",\"target\":\"f32[8]\"}' | reshard plan --batch\n"},
     {"explain",
      "  reshard explain --mesh x=4,y=8 'f32[65536@(x,y),4096]' 'f32[65536,4096@x]' --machine dgx-h100:nodes=4\n"
-     "  reshard explain --mesh x=2,y=3 'f32[6@x]' 'f32[6@y]' --without search,direct_exchange --times\n"
+     "  reshard explain --mesh x=2,y=3 'f32[6@x]' 'f32[6@y]' --disabled-rules search,direct_exchange --times\n"
      "  echo 'step 1' > train.log; reshard explain --log train.log --waste-max 1.1\n"},
     {"draw",
      "  reshard draw --mesh x=2,y=3 'f32[6@x]' 'f32[6@y]'\n"

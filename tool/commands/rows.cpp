@@ -46,7 +46,7 @@ Result<Asked> model(const Arguments& arguments) {
     RESHARD_TRY(auto& schedule, RowSchedule::make(moves.moves));
     Asked asked{std::move(schedule), {}};
     asked.names.reserve(moves.ends.size());
-    for (const ModelMoves::Ends& ends : moves.ends)
+    for (const CheckpointMapping::Ends& ends : moves.ends)
         asked.names.emplace_back(moves.sources[ends.source].name, moves.targets[ends.target].name);
     return asked;
 }

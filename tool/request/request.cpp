@@ -94,7 +94,7 @@ bool brings_mesh(Notation notation) { return notation == Notation::sdy || notati
 Result<Layout> read_layout(const Question& question, const std::string& mesh, const std::optional<std::string>& given,
                            const std::string& text) {
     RESHARD_TRY(const auto& notation, in("notation", parse_notation(question.notation.value_or("jax"))));
-    Setting setting;
+    NotationContext setting;
     if (given) {
         RESHARD_ASSIGN(setting, in("array", parse_array(*given)));
     } else if (notation != Notation::jax) {
@@ -125,7 +125,7 @@ Index rank_count(const Problem& problem) {
 Result<Request> understand(const Question& question) {
     Request asked;
     RESHARD_ASSIGN(asked.written, read_problem(question));
-    RESHARD_ASSIGN(asked.problem, in("source and target", unified(asked.written)));
+    RESHARD_ASSIGN(asked.problem, in("source and target", to_common_shape(asked.written)));
     asked.note = note_on(asked.written);
     RESHARD_CHECK(read_options(question, asked.options));
     for (const std::string& text : question.first_steps) {

@@ -201,7 +201,7 @@ Roll::Verdict Roll::attend(const Letter& own) {
     auto until = Clock::now() + timeout_;
     bool here = false;
     std::optional<Verdict> given_up;
-    const auto give_up = [&](std::string why, bool last) {
+    const auto abandon = [&](std::string why, bool last) {
         given_up = {fail(Code::backend, std::move(why)), last};
         until = Clock::now() + last_word;
     };
@@ -214,7 +214,7 @@ Roll::Verdict Roll::attend(const Letter& own) {
         for (const Letter& letter : mail_) {
             if (letter.number != number_) continue;
             if (letter.word == Word::here && !std::exchange(here, true)) until = Clock::now() + timeout_ + grace;
-            if (letter.word == Word::withdrew && !given_up) give_up(std::string(letter.message()), false);
+            if (letter.word == Word::withdrew && !given_up) abandon(std::string(letter.message()), false);
             if (letter.word == Word::verdict) return {letter.brought().map([](std::uint64_t) {}), letter.value != 0};
         }
         const bool in_time = Clock::now() < until;
@@ -223,13 +223,13 @@ Roll::Verdict Roll::attend(const Letter& own) {
         if (Interrupt::raised()) {
             if (!own.brought()) return {own.brought().map([](std::uint64_t) {})};
             withdraw(interrupted(own), false);
-            give_up(interrupted(own), false);
+            abandon(interrupted(own), false);
         } else if (!in_time) {
             Letter withdrew = letter(Word::withdrew);
             withdrew.value = 1;
             withdrew.write(fmt::format("rank {} gave up waiting for rank 0", rank_));
             post_->send(0, withdrew);
-            give_up(fmt::format("rank 0 did not {} {} within {}", here ? "answer in" : "come to", name(own.call),
+            abandon(fmt::format("rank 0 did not {} {} within {}", here ? "answer in" : "come to", name(own.call),
                                 in_words(timeout_)),
                     true);
         }
@@ -283,13 +283,13 @@ void Standing::start() {
 
 void Standing::finish() { finished_ = runs_; }
 
-void Standing::give_up(const Error& why) {
+void Standing::abandon(const Error& why) {
     fail();
     if (std::exchange(told_, true) || !usable()) return;
     send(Word::failed, finished_ + 1, why.message);
 }
 
-void Standing::excuse(const Error& why) {
+void Standing::report_failure(const Error& why) {
     if (failed_ || !usable()) return;
     excused_ = true;
     send(Word::excused, runs_, why.message);

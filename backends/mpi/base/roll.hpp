@@ -81,8 +81,8 @@ public:
     void finish();  ///< it went well
     /// What is left of the run is given up; then its peers are told, when none of their messages is received any more.
     void fail() { failed_ = true; }
-    void give_up(const Error& why);
-    void excuse(const Error& why);
+    void abandon(const Error& why);
+    void report_failure(const Error& why);
     [[nodiscard]] bool failed() const { return failed_; }
     [[nodiscard]] bool alone() const { return peers_.empty(); }
 

@@ -109,8 +109,8 @@ bool ChannelRun::has_sent() const {
     return true;
 }
 
-void ChannelRun::give_up(GivenUp& run) {
-    requests_.give_up(run, state_.plan().staging);
+void ChannelRun::abandon(GivenUp& run) {
+    requests_.abandon(run, state_.plan().staging);
     flows_.clear();
 }
 

@@ -19,7 +19,7 @@ public:
     /// True when MPI has all outgoing messages.
     [[nodiscard]] bool has_sent() const;
     void add_peers(std::set<int>& peers) const { requests_.add_peers(peers); }
-    void give_up(GivenUp& run);
+    void abandon(GivenUp& run);
 
 private:
     // The progress of a channel. Its messages in flight have places among the requests.

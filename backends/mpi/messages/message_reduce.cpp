@@ -111,12 +111,12 @@ void MessageReduce::add_peers(std::set<int>& peers) const {
     sends_.add_peers(peers);
 }
 
-void MessageReduce::give_up(GivenUp& run) {
+void MessageReduce::abandon(GivenUp& run) {
     for (std::size_t i = landed_; i < landing_requests_.size(); ++i) {
         const auto& message = state_.stage().steps.front().landings[i].message;
         if (message) run.add(state_, landing_requests_[i], receiving(*message), state_.plan().staging);
     }
-    sends_.give_up(run, state_.plan().staging);
+    sends_.abandon(run, state_.plan().staging);
 }
 
 }  // namespace reshard::mpi

@@ -16,7 +16,7 @@ public:
     /// True when MPI has all outgoing messages.
     [[nodiscard]] bool has_sent() const;
     void add_peers(std::set<int>& peers) const;
-    void give_up(GivenUp& run);
+    void abandon(GivenUp& run);
 
 private:
     void post_sends(std::size_t to);

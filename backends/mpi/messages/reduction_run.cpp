@@ -44,10 +44,10 @@ bool ReductionRun::advance() {
     return true;
 }
 
-void ReductionRun::give_up(GivenUp& run) {
+void ReductionRun::abandon(GivenUp& run) {
     using Kept = std::pair<std::shared_ptr<Memory>, std::shared_ptr<const Reduction>>;
     const auto reduction = step_ == nullptr ? nullptr : step_->reduction;
-    requests_.give_up(run, std::make_shared<const Kept>(state_.plan().staging, reduction));
+    requests_.abandon(run, std::make_shared<const Kept>(state_.plan().staging, reduction));
 }
 
 }  // namespace reshard::mpi

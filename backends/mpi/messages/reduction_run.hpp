@@ -16,7 +16,7 @@ public:
     /// True when MPI has all parts.
     [[nodiscard]] bool has_sent() const { return step_ == nullptr || next_ == step_->reduction->parts.size(); }
     void add_peers(std::set<int>& peers) const { requests_.add_peers(peers); }
-    void give_up(GivenUp& run);
+    void abandon(GivenUp& run);
 
 private:
     void post();

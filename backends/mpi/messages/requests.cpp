@@ -123,7 +123,7 @@ void Requests::add_peers(std::set<int>& peers) const {
     }
 }
 
-void Requests::give_up(GivenUp& run, const std::shared_ptr<const void>& kept) {
+void Requests::abandon(GivenUp& run, const std::shared_ptr<const void>& kept) {
     for (std::size_t i = 0; i < requests_.size(); ++i) run.add(state_, requests_[i], pending_[i], kept);
     restart(0);
 }

@@ -67,7 +67,7 @@ public:
     /// Adds the ranks that open requests wait for.
     void add_peers(std::set<int>& peers) const;
 
-    void give_up(GivenUp& run, const std::shared_ptr<const void>& kept);
+    void abandon(GivenUp& run, const std::shared_ptr<const void>& kept);
 
 private:
     RunState& state_;

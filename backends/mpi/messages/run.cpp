@@ -21,7 +21,7 @@ Run::~Run() {
     if (!usable()) return;
     if (state_.over()) return;
     if (state_.plan().standing->failed())
-        give_up("the run failed");
+        abandon("the run failed");
     else
         static_cast<void>(wait());
 }
@@ -75,7 +75,7 @@ bool Run::ends_in_time() {
         why = fmt::format("{} did not take part in the run within {}", standing.missing(peers), in_words(timeout));
     if (!why) return true;
     state_.fail(fmt::format("{}: {}", state_.stage().steps.front().name, *why));
-    give_up(*why);
+    abandon(*why);
     return false;
 }
 
@@ -93,11 +93,11 @@ std::set<int> Run::awaited() const {
     return peers;
 }
 
-void Run::give_up(std::string_view why) {
+void Run::abandon(std::string_view why) {
     GivenUp run{why};
-    channels_.give_up(run);
-    sum_messages_.give_up(run);
-    reductions_.give_up(run);
+    channels_.abandon(run);
+    sum_messages_.abandon(run);
+    reductions_.abandon(run);
     state_.note({"waiting for messages"}, why);
     run.settle(*state_.plan().standing);
     state_.end();

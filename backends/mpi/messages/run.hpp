@@ -23,7 +23,7 @@ private:
 
     Result<bool> advance(Slice most);
     [[nodiscard]] bool ends_in_time();
-    void give_up(std::string_view why);
+    void abandon(std::string_view why);
     [[nodiscard]] std::set<int> awaited() const;
     void begin_stage();
     bool finish_stage(Slice most);

@@ -149,7 +149,7 @@ void Signals::fail_all(const Error& error) {
 }
 
 // The text belongs to one rank at a time. Any other excuse comes with no text.
-void Signals::excuse(const Error& error) {
+void Signals::report_failure(const Error& error) {
     head().excuse.say(rank_, error.message);
     line(rank_).excused.store(1, std::memory_order_release);
 }

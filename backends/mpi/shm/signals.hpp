@@ -101,7 +101,7 @@ public:
     }
 
     /// Says that this rank could not bind or start, and why. Ranks that wait for it longer than second_try report this.
-    void excuse(const Error& error);
+    void report_failure(const Error& error);
     /// Withdraws the excuse: this rank starts a run after all.
     void take_back_excuse();
 

@@ -53,7 +53,7 @@ public:
                                                     timeout.count()));
         }
         if (wrong) return false;
-        give_up(wrong.error());
+        abandon(wrong.error());
         return tl::unexpected(*error_);
     }
 
@@ -78,7 +78,7 @@ public:
 
 private:
     // After the abort the kernels end, and so does everything that was put on the stream behind them.
-    void give_up(const Error& why) {
+    void abandon(const Error& why) {
         done_ = true;
         error_ = Error{why.code, fmt::format("{}: {}", script_.describe_step(first_open_step()), why.message)};
         ready_.base->abort(*error_);
@@ -196,7 +196,7 @@ public:
 
     [[nodiscard]] Index staging_bytes() const override { return ready_->staging_bytes; }
     // NCCL takes operations in one order on all ranks. That order is lost: anything that starts from now on would hang.
-    void give_up(const Error& why) override {
+    void abandon(const Error& why) override {
         const OnDevice current(ready_->base->device());
         ready_->base->abort(why);
     }

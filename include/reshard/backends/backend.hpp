@@ -54,10 +54,10 @@ public:
     virtual Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) = 0;
     /// Says that this rank takes part in no further run. Ranks that wait for it in a run are told why. They are also
     /// told if it drops this object before it has started that run.
-    virtual void give_up(const Error&) {}
+    virtual void abandon(const Error&) {}
     /// Says that this rank could not bind or start. Ranks that wait for it are told why, unless it starts a run within
     /// a second.
-    virtual void excuse(const Error&) {}
+    virtual void report_failure(const Error&) {}
 };
 
 /// Memory that peers may reach faster than any other. Freed with the handle.

@@ -67,7 +67,7 @@ typedef struct reshard_options {
                                             ///< tpu-v5p:AxBxC, ethernet:nodes=N,per_node=P, or your own
                                             ///< (docs/machines.md)
     struct reshard_plan_cache* cache;       ///< a cache that is asked first
-    const char* without;                    ///< names of rules that are not asked for plans; `explain` names those that
+    const char* disabled_rules;             ///< names of rules that are not asked for plans; `explain` names those that
                                             ///< are; commas between them
 } reshard_options;
 

@@ -70,9 +70,9 @@ struct PartProblem {
 /// Equal problems of a list are computed once. Several threads may use one schedule.
 class RowSchedule {
 public:
-    /// Makes the schedule of a list of arrays. A reshape uses a view that both shapes have (unified). Errors: as
-    /// validate; mismatch (element types or numbers of elements differ); unsupported (unreduced axes, since rows only
-    /// copy; more than 2^22 pieces).
+    /// Makes the schedule of a list of arrays. A reshape uses a view that both shapes have (to_common_shape). Errors:
+    /// as validate; mismatch (element types or numbers of elements differ); unsupported (unreduced axes, since rows
+    /// only copy; more than 2^22 pieces).
     [[nodiscard]] static Result<RowSchedule> make(std::span<const Problem> arrays);
     /// Makes the schedule of tensors and parts of tensors. Errors: the same; mismatch (a box is not within its tensor;
     /// extents other than 1 differ, and one end is not a whole tensor).

@@ -23,23 +23,23 @@ struct ListedTensor {
 [[nodiscard]] Result<std::vector<ListedTensor>> parse_tensors(std::string_view text);
 
 /// A tensor at one end of a move.
-struct PlacedTensor {
+struct ShardedTensor {
     std::string name;                      ///< its name at this end
     std::shared_ptr<const Layout> layout;  ///< never null; tensors of one layout share it
     std::vector<Index> shape = {};  ///< its own shape; with a home, `{e}@axes`, the layout has one more dimension
 };
 
 /// The result of rules on a list of tensors.
-struct ModelMoves {
+struct CheckpointMapping {
     /// The tensors at the ends of one move.
     struct Ends {
         std::uint32_t source = 0;  ///< index into `sources`
         std::uint32_t target = 0;  ///< index into `targets`
     };
-    std::vector<PlacedTensor> sources;  ///< the list, in its order
-    std::vector<PlacedTensor> targets;  ///< in the order of their sources in the list
-    std::vector<Ends> ends;             ///< one per move: by target, its parts in order
-    std::vector<PartProblem> moves;     ///< for RowSchedule::make; a row's `array` is the index of its move
+    std::vector<ShardedTensor> sources;  ///< the list, in its order
+    std::vector<ShardedTensor> targets;  ///< in the order of their sources in the list
+    std::vector<Ends> ends;              ///< one per move: by target, its parts in order
+    std::vector<PartProblem> moves;      ///< for RowSchedule::make; a row's `array` is the index of its move
 };
 
 /// Applies rules to a list of tensors. A # begins a comment.
@@ -62,10 +62,11 @@ struct ModelMoves {
 /// Errors, with the line and the place: syntax; mesh, layout, overflow, unsupported (as parse_mesh and parse_layout);
 /// mismatch (no line fits a name or more than one does; a line fits no name; a part is missing, taken twice or of
 /// another shape).
-[[nodiscard]] Result<ModelMoves> apply_rules(std::string_view rules, std::span<const ListedTensor> tensors);
+[[nodiscard]] Result<CheckpointMapping> apply_rules(std::string_view rules, std::span<const ListedTensor> tensors);
 
-/// ModelMoves::sources alone, from the lines of the source; the lines of the target do not matter. Errors: the same.
-[[nodiscard]] Result<std::vector<PlacedTensor>> place_sources(std::string_view rules,
-                                                              std::span<const ListedTensor> tensors);
+/// CheckpointMapping::sources alone, from the lines of the source; the lines of the target do not matter. Errors: the
+/// same.
+[[nodiscard]] Result<std::vector<ShardedTensor>> place_sources(std::string_view rules,
+                                                               std::span<const ListedTensor> tensors);
 
 }  // namespace reshard

@@ -24,14 +24,14 @@ inline constexpr std::array<Notation, 5> all_notations = {Notation::jax, Notatio
 [[nodiscard]] Result<Notation> parse_notation(std::string_view text);
 
 /// The context that the text of a layout does not have. The mesh is optional if the text has its own (sdy, hlo).
-struct Setting {
+struct NotationContext {
     std::optional<Mesh> mesh;  ///< empty: the text has its own
     DType dtype = DType::f32;  ///< type of the elements
     std::vector<Index> shape;  ///< in elements
 };
 
 /// Parses an element type and a shape, f32[8,4], into a setting without a mesh.
-[[nodiscard]] Result<Setting> parse_array(std::string_view text);
+[[nodiscard]] Result<NotationContext> parse_array(std::string_view text);
 
 /// Parses a mesh. Every notation but sdy reads our own text. hlo also reads a count of devices, dtensor also sizes,
 /// (4, 2). sdy reads `<["x"=2], device_ids=[1,0]>`, also as `sdy.mesh @m = <...>`. Axes without a name are called
@@ -41,7 +41,7 @@ struct Setting {
 /// Parses a layout. Errors point at the first wrong place: syntax; layout; unsupported (the text is not a layout of one
 /// array). Code::layout includes faults that the notation's own reader does not check, such as a product of tiles that
 /// is not the number of devices in an HloSharding.
-[[nodiscard]] Result<Layout> parse_layout(Notation notation, const Setting& setting, std::string_view text);
+[[nodiscard]] Result<Layout> parse_layout(Notation notation, const NotationContext& setting, std::string_view text);
 
 /// Writes the layout in this notation. Fails with Code::unsupported and names what the notation cannot express.
 [[nodiscard]] Result<std::string> format(Notation notation, const Layout& layout);

@@ -51,7 +51,7 @@ struct Machine {
 [[nodiscard]] Network network_of(const Machine& machine, Index devices);
 
 /// True when several devices hold what a schedule of the step sends, so that it chooses among them by the network.
-[[nodiscard]] bool chooses(const Layout& before, const Step& step, const Network& network);
+[[nodiscard]] bool depends_on_network(const Layout& before, const Step& step, const Network& network);
 
 /// The network of a plan made for the machine: network_of if a step chooses among replicas. Empty if no step chooses,
 /// or if a step is not typed.

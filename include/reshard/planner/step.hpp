@@ -56,7 +56,8 @@ struct Move {
 [[nodiscard]] Result<Move> type_step(const Layout& before, const Step& step);
 
 /// The same for layouts that are validated already, as in a search that has validated each once.
-/// pre: validate(before), validate(step.layout), same_array(before, step.layout), can_count(before, step.layout).
+/// pre: validate(before), validate(step.layout), same_array(before, step.layout), check_enumerable(before,
+/// step.layout).
 [[nodiscard]] Result<Move> type_valid_step(const Layout& before, const Step& step);
 
 /// The replicated atoms that a zero_fill makes unreduced. The replica at coordinate 0 of these atoms keeps its values.
@@ -73,7 +74,7 @@ struct Move {
 /// The most elements of its `after` tile that a device does not hold before. No protocol moves `before` to `after` with
 /// less on the busiest receiver (theorem recv_lower_bound), and an exchange needs no more (exchange_optimal).
 /// It is in closed form when sizes divide and digits are commensurable (ClosedForm). Otherwise it enumerates devices.
-[[nodiscard]] Index foreign_elements(const Layout& before, const Layout& after);
+[[nodiscard]] Index missing_elements(const Layout& before, const Layout& after);
 
 /// How the summands of one element change, and how much is in place already.
 struct SummandChange {
@@ -92,13 +93,13 @@ struct SummandChange {
 /// place. With one copy of each summand, devices that talk to each other add up what they hold: each receipt joins two
 /// of them. With more copies, a summand that is not one of the summands before needs one more receipt for every copy
 /// except the first.
-[[nodiscard]] Index least_receipts(const SummandChange& change, Index keepers);
+[[nodiscard]] Index min_received(const SummandChange& change, Index keepers);
 
 /// The least that the busiest of `devices` devices receives: its part of all receipts of `elements` elements.
 [[nodiscard]] Index least_received(const SummandChange& change, Index elements, Index devices);
 
-/// Fails with Code::unsupported if foreign_elements would have to enumerate more than 2^22 devices, which takes too
+/// Fails with Code::unsupported if missing_elements would have to enumerate more than 2^22 devices, which takes too
 /// long.
-[[nodiscard]] Result<void> can_count(const Layout& before, const Layout& after);
+[[nodiscard]] Result<void> check_enumerable(const Layout& before, const Layout& after);
 
 }  // namespace reshard

@@ -106,10 +106,10 @@ private:
         }
         if (error && verdict == Verdict::right) wrong(fmt::format("{} failed: {}", what, error->message));
         if (!error && verdict == Verdict::error) wrong(fmt::format("{} did not fail", what));
-        if (error) give_up(executor);
+        if (error) abandon(executor);
         return !error;
     }
-    void give_up(std::size_t executor) {
+    void abandon(std::size_t executor) {
         executors_[executor].broken = true;
         if (!schedule_.keeps_broken[static_cast<std::size_t>(rank_)]) drop(executor);
     }

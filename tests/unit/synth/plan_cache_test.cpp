@@ -47,7 +47,7 @@ TEST(PlanCacheUnit, ReshapesAndMeshesWrittenDifferentlyAreRemembered) {
         ASSERT_TRUE(made) << made.error().message;
         expect_same(*cache.synthesize(problem), *made);
         expect_same(*synthesize(problem), *made);
-        EXPECT_EQ(Problem({made->plan().source, made->plan().target}), *unified(problem));
+        EXPECT_EQ(Problem({made->plan().source, made->plan().target}), *to_common_shape(problem));
     }
     EXPECT_EQ(cache.hits(), 2);
 }
@@ -71,7 +71,7 @@ TEST(PlanCacheUnit, WhatDecidesThePlanIsAskedAnew) {
     questions.emplace_back(first, options);
     options.first_steps = {{StepKind::all_gather, *parse_layout(mesh, "f32[12,6]")}};
     questions.emplace_back(first, options);
-    options.without = {"search"};
+    options.disabled_rules = {"search"};
     questions.emplace_back(first, options);
     for (const auto& [problem, asked] : questions)
         expect_same(*cache.synthesize(problem, asked), *synthesize(problem, asked));
@@ -88,11 +88,11 @@ TEST(PlanCacheUnit, ARuleThatThereIsNotIsRefusedBesideWhatIsRemembered) {
     const Problem problem = problem_on(mesh, "f32[12@x,6]", "f32[12@y,6]");
     Options options;
     for (const auto& names : {std::vector<std::string>{"search", "three_stage"}, {"three_stage", "search"}}) {
-        options.without = names;
+        options.disabled_rules = names;
         EXPECT_TRUE(cache.synthesize(problem, options));
     }
     EXPECT_EQ(cache.hits(), 1);
-    options.without.emplace_back("serach");
+    options.disabled_rules.emplace_back("serach");
     const auto refused = cache.synthesize(problem, options);
     ASSERT_FALSE(refused.has_value());
     EXPECT_EQ(refused.error().code, Code::syntax);

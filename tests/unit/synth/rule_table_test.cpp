@@ -91,7 +91,7 @@ TEST(RuleTableUnit, WhatIsOffNeverAppears) {
         for (const Objective objective : {Objective::time, Objective::bytes, Objective::steps}) {
             Options options = explained();
             options.objective = objective;
-            options.without = {std::string(rule.name)};
+            options.disabled_rules = {std::string(rule.name)};
             for (const Problem& problem : questions()) {
                 const auto answer = synthesize(problem, options);
                 if (!answer) {
@@ -108,7 +108,7 @@ TEST(RuleTableUnit, WhatIsOffNeverAppears) {
 
 TEST(RuleTableUnit, WithAllRulesOffThereIsNoPlan) {
     Options options;
-    for (const Rule& rule : rules()) options.without.emplace_back(rule.name);
+    for (const Rule& rule : rules()) options.disabled_rules.emplace_back(rule.name);
     for (const Problem& problem : questions()) {
         const auto answer = synthesize(problem, options);
         ASSERT_FALSE(answer.has_value());
@@ -119,7 +119,7 @@ TEST(RuleTableUnit, WithAllRulesOffThereIsNoPlan) {
 
 TEST(RuleTableUnit, ARuleThatThereIsNotIsRefused) {
     Options options;
-    options.without = {"search", "serach"};
+    options.disabled_rules = {"search", "serach"};
     const auto answer = synthesize(questions().front(), options);
     ASSERT_FALSE(answer.has_value());
     EXPECT_EQ(answer.error().code, Code::syntax);

@@ -248,7 +248,7 @@ TEST(RuleUnit, renumber) {
         Options options;
         options.vocabulary = Vocabulary::collectives;
         options.objective = Objective::bytes;
-        options.without = {"renumber"};
+        options.disabled_rules = {"renumber"};
         EXPECT_GT(synthesize(problem, options)->verdict().received_bytes_max_device,
                   found.verdict().received_bytes_max_device);
     }
@@ -265,7 +265,7 @@ TEST(RuleUnit, collectives) {
     options.machine = {"nodes of 4", {{"inside", 4, 0, 2'000'000}, {"outside", index_max, 0, 1'000'000}}, index_max};
     const auto found = synthesize(problem, options);
     EXPECT_EQ(found->rule, "collectives");
-    options.without = {"collectives"};
+    options.disabled_rules = {"collectives"};
     EXPECT_GT(synthesize(problem, options)->picoseconds, found->picoseconds);
 
     // Under a memory limit, plans with an exchange hold too much.
@@ -276,7 +276,7 @@ TEST(RuleUnit, collectives) {
     ASSERT_TRUE(fits) << fits.error().message;
     EXPECT_EQ(fits->rule, "collectives");
     EXPECT_LE(fits->verdict().footprint_bytes, 96);
-    within.without = {"collectives"};
+    within.disabled_rules = {"collectives"};
     EXPECT_EQ(synthesize(sums, within).error().code, Code::infeasible);
 }
 

@@ -309,7 +309,7 @@ TEST(SynthesizeUnit, OneReductionAfterAnotherGoesThroughTheArrayItself) {
 // All pairs of placements that sum over some axes and average over others. On any way, the factors of the steps turn
 // the source's divisor into the target's divisor.
 TEST(SynthesizeUnit, SumsAndAveragesTogetherAreScaledByTheirDivisors) {
-    const Setting setting{Mesh{{"a", 2}, {"b", 4}, {"c", 3}}, DType::f32, {48}};
+    const NotationContext setting{Mesh{{"a", 2}, {"b", 4}, {"c", 3}}, DType::f32, {48}};
     const std::vector<std::string> placements = {
         "P(sum),P(avg),R",      "R,R,R",           "S(0),P(avg),R", "P(sum),R,R",          "P(avg),P(sum),S(0)",
         "P(sum),P(avg),P(sum)", "P(avg),P(avg),R", "P(max),R,R",    "P(avg),P(sum),P(avg)"};
@@ -340,7 +340,7 @@ TEST(SynthesizeUnit, SumsAndAveragesTogetherAreScaledByTheirDivisors) {
 // Tiles that are cut axis by axis, as in torch, nest for any extents. One axis between nodes and one axis inside them
 // end sooner than an exchange between all devices.
 TEST(SynthesizeUnit, UnevenTilesMoveLevelByLevelInCutsByTurns) {
-    const Setting setting{Mesh{{"x", 8}, {"y", 8}}, DType::f32, {302, 104, 1227}};
+    const NotationContext setting{Mesh{{"x", 8}, {"y", 8}}, DType::f32, {302, 104, 1227}};
     for (const Vocabulary vocabulary : {Vocabulary::all, Vocabulary::collectives}) {
         Options options = with(vocabulary, Objective::time);
         options.machine = *make_machine("dgx-h100:nodes=8");

@@ -9,7 +9,7 @@
 namespace reshard {
 namespace {
 
-Result<ModelMoves> applied(std::string_view list, std::string_view rules) {
+Result<CheckpointMapping> applied(std::string_view list, std::string_view rules) {
     const auto tensors = parse_tensors(list);
     if (!tensors) return tl::unexpected(tensors.error());
     return apply_rules(rules, *tensors);
@@ -19,7 +19,7 @@ Result<ModelMoves> applied(std::string_view list, std::string_view rules) {
 std::string said(std::string_view list, std::string_view rules) {
     const auto model = applied(list, rules);
     if (!model) return describe(model.error());
-    const auto part = [](const PlacedTensor& tensor, const TensorPart& one) {
+    const auto part = [](const ShardedTensor& tensor, const TensorPart& one) {
         std::string text = tensor.name;
         if (one.box) {
             text += "(";

@@ -11,9 +11,9 @@ namespace reshard {
 namespace {
 
 const Mesh mesh{{"x", 2}, {"y", 4}};
-const Setting array{mesh, DType::f32, {8, 16}};
+const NotationContext array{mesh, DType::f32, {8, 16}};
 
-std::string own(Notation notation, const char* text, const Setting& setting = array) {
+std::string own(Notation notation, const char* text, const NotationContext& setting = array) {
     const auto layout = parse_layout(notation, setting, text);
     return layout ? format(layout->mesh) + " " + format(*layout) : describe(layout.error());
 }
@@ -154,10 +154,10 @@ TEST(NotationUnit, Placements) {
     EXPECT_EQ(written(Notation::dtensor, "f32[10@(x,y)]"),
               "DTensor cannot say where a dimension is cut: torch.chunk, axis by axis, cuts elsewhere");
     // torch.chunk axis by axis: 5 rows on 2 x 2 are 2, 1, 1, 1.
-    const Setting five{Mesh{{"a", 2}, {"b", 2}}, DType::f32, {5}};
+    const NotationContext five{Mesh{{"a", 2}, {"b", 2}}, DType::f32, {5}};
     EXPECT_EQ(own(Notation::dtensor, "S(0), S(0)", five), "a=2,b=2 f32[5@(a,b)[2,1,1,1]]");
     // From right to left: axis b cuts before axis a.
-    const Setting six{Mesh{{"a", 2}, {"b", 2}}, DType::f32, {6}};
+    const NotationContext six{Mesh{{"a", 2}, {"b", 2}}, DType::f32, {6}};
     EXPECT_EQ(own(Notation::dtensor, "(_StridedShard(dim=0, sf=2), Shard(dim=0))", six),
               "a=2,b=2 f32[6@(b,a)[2,1,2,1]]");
     // A split that is not a product of later axes states no order: 2 parts of 3 rows, each in two.
@@ -175,7 +175,7 @@ TEST(NotationUnit, Placements) {
 // The placements of veScale and of PhysicsNeMo.
 TEST(NotationUnit, ShardsOfAnySizeInPlacements) {
     const auto ragged = [](const char* dims, const char* mesh_text, const char* text) {
-        Setting setting = *parse_array(dims);
+        NotationContext setting = *parse_array(dims);
         setting.mesh = parse_mesh(mesh_text).value();
         const auto layout = parse_layout(Notation::dtensor, setting, text);
         return layout ? format(*layout) : layout.error().message;
@@ -225,7 +225,7 @@ TEST(NotationUnit, PartialSumsGoWithPartialAverages) {
 TEST(NotationUnit, FewWordsForTooMuchAreRefused) {
     EXPECT_EQ(parse_mesh("x=922337203685,y=2[2,2-847718380]").error().code, Code::unsupported);
     EXPECT_EQ(parse_layout(Mesh{{"x", 3}}, "f64[1044444440@x/86]").error().code, Code::unsupported);
-    const Setting large{mesh, DType::f32, {Index{1} << 40}};
+    const NotationContext large{mesh, DType::f32, {Index{1} << 40}};
     EXPECT_EQ(parse_layout(Notation::dtensor, large, "SS(0,1000000), SS(0,1000000)").error().code, Code::unsupported);
 }
 
@@ -258,7 +258,7 @@ TEST(NotationUnit, LongTextsAreReadAtOnce) {
     EXPECT_EQ(parse_mesh(listed(4000, [](Index i) { return fmt::format("a{}=1", i % 3999); })).error().code,
               Code::mesh);
     EXPECT_TRUE(parse_layout(ones, "f32[4@(" + listed(4000, [](Index i) { return fmt::format("a{}", i); }) + ")]"));
-    const Setting setting{ones, DType::f32, {4}};
+    const NotationContext setting{ones, DType::f32, {4}};
     EXPECT_TRUE(parse_layout(Notation::dtensor, setting, listed(4000, [](Index) { return "S(0)"; })));
     EXPECT_TRUE(parse_layout(Notation::dtensor, setting, listed(4000, [](Index) { return "P"; })));
     constexpr Index many = 700'000;
@@ -266,7 +266,7 @@ TEST(NotationUnit, LongTextsAreReadAtOnce) {
     EXPECT_TRUE(parse_mesh(fmt::format("x={}[{}]", many, devices)));
     EXPECT_TRUE(parse_hlo(fmt::format("{{devices=[{}]{}}}", many, devices)));
     // Nested chunks of so many shards that a scan of all shards for each one would take too long.
-    const Setting uneven{Mesh{{"x", 512}, {"y", 512}}, DType::f32, {Index{512} * 512 + 1}};
+    const NotationContext uneven{Mesh{{"x", 512}, {"y", 512}}, DType::f32, {Index{512} * 512 + 1}};
     const auto nested = parse_layout(Notation::dtensor, uneven, "S(0), S(0)");
     ASSERT_TRUE(nested.has_value());
     EXPECT_TRUE(parse_layout(uneven.mesh.value(), format(*nested)) == *nested);

@@ -63,7 +63,7 @@ bool alike(const Rematerialization& a, const Rematerialization& b) {
 }
 
 // dtype[8,4] behind the sign of equality.
-Result<Setting> tile_of(const Rematerialization& found) {
+Result<NotationContext> tile_of(const Rematerialization& found) {
     const std::string_view made = after(found.operation, " = ");
     const std::size_t end = made.find(']');
     if (made.empty() || made.front() == '(' || end == std::string_view::npos)

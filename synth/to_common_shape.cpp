@@ -9,7 +9,7 @@
 
 namespace reshard {
 
-Result<Problem> unified(const Problem& problem) {
+Result<Problem> to_common_shape(const Problem& problem) {
     for (const Layout* end : {&problem.source, &problem.target}) RESHARD_CHECK(validate(*end));
     RESHARD_TRY(auto& ends, in_common_view(problem.source, problem.target));
     return Problem{std::move(ends.first), std::move(ends.second)};
