@@ -104,7 +104,7 @@ static void machines_and_caches(void) {
     reshard_options options = RESHARD_OPTIONS_INITIALIZER;
     options.machine = machine;
     options.cache = cache;
-    options.without = "search,three_stage";
+    options.disabled_rules = "search,three_stage";
     uint64_t fingerprints[2];
     for (int i = 0; i < 2; ++i) {
         reshard_plan* plan = NULL;
@@ -113,7 +113,7 @@ static void machines_and_caches(void) {
         reshard_release(plan);
     }
     EXPECT(fingerprints[0] == fingerprints[1]);
-    options.without = "search,nothing_of_that_name";
+    options.disabled_rules = "search,nothing_of_that_name";
     reshard_plan* plan = NULL;
     FAILS(RESHARD_SYNTAX, "nothing_of_that_name", reshard_plan_make(source, target, &options, &plan, &error));
     const void* all[] = {built_in, machine, cache, source, target};
