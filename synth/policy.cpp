@@ -32,8 +32,6 @@ bool always(const Inquiry& /*asked*/) { return true; }
 
 bool is_settled(const Inquiry& asked) { return asked.candidates.settled(); }
 
-bool is_open(const Inquiry& asked) { return !asked.candidates.settled(); }
-
 bool searched_estimates(const Inquiry& asked) { return asked.searched.estimates; }
 
 // New numbers cost a permute and an all-to-all, which receive at least 3/2 of the bound.
@@ -45,7 +43,7 @@ bool may_gain_by_numbers(const Inquiry& asked) {
            verdict.received_bytes_max_device / 3 > verdict.lower_bound_bytes / 2;
 }
 
-bool is_open_between_orders(const Inquiry& asked) { return is_open(asked) && between_orders(asked); }
+bool is_open_between_orders(const Inquiry& asked) { return !is_settled(asked) && between_orders(asked); }
 
 bool for_least_time(const Inquiry& asked) { return asked.options.objective == Objective::time; }
 
@@ -56,7 +54,7 @@ bool for_least_time_on_levels(const Inquiry& asked) {
 // Within a limit on memory, collectives may run in pieces even if no exchange fits.
 bool collectives_may_win(const Inquiry& asked) {
     if (asked.candidates.best() == nullptr) return true;
-    return weighs_collectives(asked.options) && is_open(asked) && !unbeaten(asked);
+    return weighs_collectives(asked.options) && !is_settled(asked) && !unbeaten(asked);
 }
 
 // When the best candidate is the answer.

@@ -11,7 +11,6 @@
 #include "synth/rules/fuse_steps.hpp"
 #include "synth/rules/renumber.hpp"
 #include "synth/rules/three_stage.hpp"
-#include "synth/search_digits.hpp"
 
 namespace reshard {
 

@@ -1,7 +1,8 @@
-#include "synth/search_digits.hpp"
+// The rule `search`: the shortest path over typed steps, first in fine digits of the mesh, then in coarser ones.
 
 #include <algorithm>
 
+#include "synth/rule_table.hpp"
 #include "synth/rules/cross_mesh.hpp"
 #include "synth/search/search.hpp"
 

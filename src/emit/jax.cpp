@@ -208,23 +208,26 @@ private:
         return fmt::format("jnp.full({}, {}, tile.dtype)", python_tuple(operation.output), neutral(operation.combine));
     }
 
-    std::string line(const Operation& operation) {
+    std::string tiled(std::string_view call, std::string_view places, const Operation& operation) {
         std::string more;
+        const std::string axes = group(operation, more);
+        return fmt::format("lax.{}(tile, {}, {}, tiled=True{})", call, axes, places, more);
+    }
+
+    std::string line(const Operation& operation) {
         switch (operation.kind) {
-            case OperationKind::slice: {
-                const auto dims = cut_dims(operation);
-                if (dims.size() == 1)
-                    return fmt::format("lax.dynamic_slice_in_dim(tile, {}, {}, axis={})", start(operation, dims[0]),
-                                       operation.output[dims[0]], dims[0]);
-                return fmt::format("lax.dynamic_slice(tile, {}, {})", all_starts(operation),
-                                   python_tuple(operation.output));
-            }
+            case OperationKind::slice:
             case OperationKind::update_slice: {
+                const bool cuts = operation.kind == OperationKind::slice;
                 const auto dims = cut_dims(operation);
-                if (dims.size() == 1)
-                    return fmt::format("lax.dynamic_update_slice_in_dim({}, tile, {}, axis={})", filled(operation),
-                                       start(operation, dims[0]), dims[0]);
-                return fmt::format("lax.dynamic_update_slice({}, tile, {})", filled(operation), all_starts(operation));
+                const std::string call = cuts ? "slice" : "update_slice";
+                const std::string into = cuts ? "" : filled(operation) + ", ";
+                if (dims.size() != 1)
+                    return fmt::format("lax.dynamic_{}({}tile, {}{})", call, into, all_starts(operation),
+                                       cuts ? ", " + python_tuple(operation.output) : "");
+                const std::size_t dim = dims[0];
+                return fmt::format("lax.dynamic_{}_in_dim({}tile, {}, {}axis={})", call, into, start(operation, dim),
+                                   cuts ? fmt::format("{}, ", operation.output[dim]) : "", dim);
             }
             case OperationKind::mask: {
                 uses_numpy_ = true;
@@ -250,19 +253,14 @@ private:
                                                                                  : "sum(axis=0, dtype=tile.dtype)";
                 return fmt::format("tile.{}", by);
             }
-            case OperationKind::all_gather: {
-                const std::string axes = group(operation, more);
-                return fmt::format("lax.all_gather(tile, {}, axis=0, tiled=True{})", axes, more);
-            }
-            case OperationKind::all_to_all: {
-                const std::string axes = group(operation, more);
-                return fmt::format("lax.all_to_all(tile, {}, split_axis=0, concat_axis=0, tiled=True{})", axes, more);
-            }
-            case OperationKind::reduce_scatter: {
-                const std::string axes = group(operation, more);
-                return fmt::format("lax.psum_scatter(tile, {}, scatter_dimension=0, tiled=True{})", axes, more);
-            }
+            case OperationKind::all_gather:
+                return tiled("all_gather", "axis=0", operation);
+            case OperationKind::all_to_all:
+                return tiled("all_to_all", "split_axis=0, concat_axis=0", operation);
+            case OperationKind::reduce_scatter:
+                return tiled("psum_scatter", "scatter_dimension=0", operation);
             case OperationKind::all_reduce: {
+                std::string more;
                 const std::string axes = group(operation, more);
                 const std::string_view by = operation.combine == Combine::max   ? "pmax"
                                             : operation.combine == Combine::min ? "pmin"
