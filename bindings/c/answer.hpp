@@ -151,7 +151,7 @@ Result<void> known_size(std::size_t size, const char* name) {
 }
 
 /// A structure of the caller's; `otherwise` for NULL. A program compiled with an earlier version has fewer fields, but
-/// at least `earliest` bytes; the fields that it lacks are those of `otherwise`.
+/// at least `earliest` bytes. The fields that it lacks come from `otherwise`.
 template <class Struct>
 Result<Struct> structure(const Struct* given, const Struct& otherwise, const char* name,
                          std::size_t earliest = sizeof(Struct)) {
