@@ -60,8 +60,8 @@ public:
     /// For tiles that lie otherwise, and for ranks that do not all know the layouts. Collective. `name` is this rank's
     /// own name for the move, not empty. If all ranks find the executor of one earlier call under their names, returns
     /// it. Otherwise calls `ask` on all ranks, which may communicate, and prepares the move that it returns. The
-    /// executor is valid until the next call of this object. Not for ranks that share one thread. Errors: those of
-    /// `ask`, synthesize and Executor::prepare; after an error nothing is kept.
+    /// executor is valid until the next call of this object. Needs a backend whose agree waits for all ranks, so not the
+    /// local one. Errors: those of `ask`, synthesize and Executor::prepare; after an error nothing is kept.
     [[nodiscard]] Result<Executor*> executor_of(std::string_view name,
                                                 const std::function<Result<Redistribution>()>& ask);
     /// Gives back everything but the plans. All ranks call it between the same calls.

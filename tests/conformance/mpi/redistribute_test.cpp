@@ -203,6 +203,39 @@ TEST(Redistribute, TheLeastRecentlyUsedGoesFirstOnAllRanks) {
     }
 }
 
+// Names are each rank's own. If one rank does not know the move, all prepare it anew.
+TEST(Redistribute, ExecutorsAreKeptByTheNamesOfEachRank) {
+    auto backend = mpi::make_backend(MPI_COMM_WORLD);
+    ASSERT_TRUE(backend) << backend.error().message;
+    Redistributor one(**backend);
+    const Pair ends = pair(3);
+    const std::vector<double> in = values(ends.source);
+    std::vector<double> wanted(tile_count(ends.target, world_rank()));
+    ASSERT_TRUE(one.redistribute(ends.source, ends.target, in, wanted));
+    const bool last = world_rank() == world_size_of() - 1;
+    const std::string mine = std::to_string(world_rank());
+    const auto asked = [&](const std::string& name, Index gap) {
+        int asks = 0;
+        const auto executor = one.executor_of(name, [&]() -> Result<Redistribution> {
+            ++asks;
+            Storage storage = row_major(tile(ends.target, world_rank()));
+            storage.offset = gap;
+            return Redistribution{ends.source, ends.target, {std::nullopt, storage}};
+        });
+        EXPECT_TRUE(executor) << executor.error().message;
+        std::vector<double> out(wanted.size() + static_cast<std::size_t>(gap), -1);
+        EXPECT_TRUE((*executor)->run(in, out));
+        EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), out.begin() + gap));
+        return asks;
+    };
+    EXPECT_EQ(asked(mine, 0), 1);
+    EXPECT_EQ(asked(mine, 0), 0);
+    EXPECT_EQ(asked(last ? "moved" : mine, last ? 3 : 0), 1);  // a second move for all, a name for the last rank only
+    EXPECT_EQ(asked(last ? "moved" : mine, last ? 3 : 0), 0);
+    EXPECT_EQ(asked(mine, 0), world_size_of() == 1 ? 0 : 1);  // the last rank means the first move
+    EXPECT_EQ(asked(mine, 0), 0);
+}
+
 // Only one rank makes each error. All ranks get an error, and the next call succeeds.
 TEST(Redistribute, AnErrorOnOneRankIsAnErrorOnAll) {
     if (world_size_of() == 1) GTEST_SKIP() << "one rank is all";
