@@ -115,8 +115,8 @@ TEST(ScheduleUnit, TheNearestHolderMayStandInAnotherTeam) {
     EXPECT_EQ(senders_to_0(listed, nodes), (std::vector<Index>{1}));
     EXPECT_EQ(senders_to_0(mesh, nodes), (std::vector<Index>{2}));  // nodes are digits: no device is nearer
     const Step step{StepKind::exchange, *parse_layout(listed, "f32[4]")};
-    EXPECT_TRUE(chooses(*parse_layout(listed, "f32[4@x]"), step, nodes));
-    EXPECT_FALSE(chooses(*parse_layout(listed, "f32[4@x]"), step, {}));
+    EXPECT_TRUE(depends_on_network(*parse_layout(listed, "f32[4@x]"), step, nodes));
+    EXPECT_FALSE(depends_on_network(*parse_layout(listed, "f32[4@x]"), step, {}));
     EXPECT_FALSE(depends_on_network(at("f32[4@x]"), {StepKind::exchange, at("f32[4]")}, nodes));
 }
 
