@@ -21,7 +21,7 @@ constexpr Index text_bytes_max = Index{1} << 24;  // of a machine, of first step
 
 // An option or a positional argument; `value` is what the help calls its value.
 template <class T>
-CLI::Option* option(CLI::App& command, const std::string& name, T& into, const char* value, const char* about) {
+CLI::Option* option(CLI::App& command, const std::string& name, T& into, const char* value, const std::string& about) {
     return command.add_option(name, into, about)->type_name(value);
 }
 
