@@ -1,4 +1,5 @@
-/// \file Checkpoints and arrays on disk: reads their headers, converts their sharding, and moves them to and from the
+/// \file
+/// Checkpoints and arrays on disk: reads their headers, converts their sharding, and moves them to and from the
 /// memory of ranks. A library of its own, reshard_c_files. docs/checkpoints.md has the forms of files, the rules and
 /// what runs cost.
 #ifndef RESHARD_C_FILES_H
