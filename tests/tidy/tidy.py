@@ -11,7 +11,7 @@ import tempfile
 sys.dont_write_bytecode = True  # of the module beside this one
 import prose as idiom
 
-FOLDERS = ("include", "src", "synth", "backends", "files", "report", "tool", "bindings", "python", "tests", "bench", "proofs")
+FOLDERS = ("include", "src", "synth", "backends", "files", "live", "report", "tool", "bindings", "python", "tests", "bench", "proofs")
 PROSE_FOLDERS = (*FOLDERS, "docs", ".github", "packaging")
 HEADER = (".hpp", ".h")
 CODE = (*HEADER, ".cpp", ".cu", ".c")
@@ -111,6 +111,7 @@ ROOMS = {
     "synth/rules": (["src/price", "synth/search"], [*PLANNER, "synthesize"]),
     "synth/overlap": (["src/plan", "src/price"], ["overlap/choose_pieces", "problem"]),
     "synth/list": (["src/judge", "synth/overlap"], [*PLANNER, "synthesize"]),
+    "synth/program": (["src/plan", "src/price", "synth/overlap"], [*PLANNER, "synthesize"]),  # the place of schedules of programs
     "synth": (["src/price", "synth/search", "synth/rules", "synth/list", "synth/overlap"], [*PLANNER, "planner/plan_cache"]),
     "backends/common": ([], ["result", "backends/backend"]),
     "backends/local": (TRANSPORT, ["backends/local"]),
@@ -120,6 +121,7 @@ ROOMS = {
     "backends/doors": (["backends/local", *MPI], ["backends/local", "backends/mpi", "redistribute"]),
     **{room: ([*KERNELS, "src/text", "src/model", *FILES[:floor]], ["files/load", "redistribute"])
        for floor, room in enumerate(FILES)},
+    "live": ([*KERNELS, "src/schedule", "src/model"], ["model/rules", "redistribute"]),  # the place of moves between jobs
     "report": ([], ALL),
     **{room: ([*KERNELS, "src/schedule", "src/text", "files/base", "files/formats", "files/engine", "backends/baseline", *MPI,
                *TRANSPORT, "report", *TOOL[:floor]], ALL) for floor, room in enumerate(TOOL)},
@@ -144,7 +146,7 @@ UNITS_MAX = 20  # in a folder; a header and its source count once
 BANNED_WORD = re.compile(r"\b\w*(manager|helper|util|handler)\w*", re.I)
 ALLOWED_WORD = re.compile(r"^MPI_|^utilit(y|ies)$|^utilization$|error_?handler", re.I)  # MPI's and JSON's words
 BANNED_NAME = re.compile(r"\b(src|dst)(_\w*)?\b|\b\w+_(src|dst)\b")
-NAMED_PATH = re.compile(r"(?<![\w./<-])((?:include|src|synth|backends|files|report|tool|bindings|tests|bench|proofs|docs)/[\w/]*\w(?:\.\w+)?)"
+NAMED_PATH = re.compile(r"(?<![\w./<-])((?:include|src|synth|backends|files|live|report|tool|bindings|tests|bench|proofs|docs)/[\w/]*\w(?:\.\w+)?)"
                         r"(?![\w/*]|\.[\w*])")
 LINK = re.compile(r"\]\(([^)#\s]+)")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
