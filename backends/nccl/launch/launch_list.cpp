@@ -160,14 +160,17 @@ ncclResult_t run_call(const Call& call, cudaStream_t stream) {
             return ncclReduceScatter(call.gives, call.takes, of.count, of.type, of.op, communicator, stream);
         case StepKind::all_reduce:
             return ncclAllReduce(call.gives, call.takes, of.count, of.type, of.op, communicator, stream);
-        default:
+        case StepKind::all_to_all:
+#if RESHARD_NCCL_HAS_ALL_TO_ALL
+            return ncclAlltoAll(call.gives, call.takes, of.count, of.type, communicator, stream);
+#endif
+        case StepKind::slice:
+        case StepKind::permute:
+        case StepKind::zero_fill:
+        case StepKind::exchange:
             break;
     }
-#if RESHARD_NCCL_HAS_ALL_TO_ALL
-    return ncclAlltoAll(call.gives, call.takes, of.count, of.type, communicator, stream);
-#else
-    return ncclInvalidUsage;  // then no step is a native all-to-all
-#endif
+    return ncclInvalidUsage;  // no native collective runs such a step
 }
 
 template <class... Cases>

@@ -31,9 +31,15 @@ std::string_view call_name(StepKind native) {
             return "ncclReduceScatter";
         case StepKind::all_reduce:
             return "ncclAllReduce";
-        default:
+        case StepKind::all_to_all:
             return "ncclAlltoAll";
+        case StepKind::slice:
+        case StepKind::permute:
+        case StepKind::zero_fill:
+        case StepKind::exchange:
+            break;  // these run as sends and receives
     }
+    return {};
 }
 
 std::optional<NcclType> reduction_type(DType dtype, Combine combine) {
