@@ -247,7 +247,8 @@ Result<RowSchedule> RowSchedule::make(const Problem& array, RankStorages storage
 namespace {
 
 // Returns the rows of one question, as array 0.
-void append_rows(const Question& question, Index rank, RowSide side, std::vector<Row>& rows) {
+template <class AnyRow>
+void append_question(const Question& question, Index rank, RowSide side, std::vector<AnyRow>& rows) {
     const Layout& source = question.source.array;
     const Layout& target = question.target.array;
     const bool sends = side == RowSide::send;
@@ -255,39 +256,39 @@ void append_rows(const Question& question, Index rank, RowSide side, std::vector
     const Slot own =
         sends ? slot_on(question.source, BufferId::source, rank) : slot_on(question.target, BufferId::target, rank);
     if (count(own.tile) == 0) return;
-    std::vector<Transfer> transfers =
-        sends ? exchange_sends(source, target, rank) : exchange_receives(source, target, rank);
-    if (sends && position_of(target.mesh, rank))
-        for (Box& box : boxes_of(intersect(own.tile, tile(target, rank)))) transfers.push_back({rank, std::move(box)});
-    std::ranges::stable_sort(transfers, {}, &Transfer::peer);
-    std::vector<Box> boxes;
+    std::vector<PartTransfer> transfers =
+        sends ? exchange_sent_parts(source, target, rank) : exchange_received_parts(source, target, rank);
+    if (sends && position_of(target.mesh, rank)) transfers.push_back({rank, intersect(own.tile, tile(target, rank))});
+    std::ranges::stable_sort(transfers, {}, &PartTransfer::peer);
+    std::vector<Tile> parts;
     for (std::size_t i = 0; i < transfers.size(); ++i) {
-        boxes.push_back(std::move(transfers[i].box));
+        parts.push_back(std::move(transfers[i].part));
         const Index peer = transfers[i].peer;
         if (i + 1 < transfers.size() && transfers[i + 1].peer == peer) continue;
         const Slot other =
             sends ? slot_on(question.target, BufferId::target, peer) : slot_on(question.source, BufferId::source, peer);
-        Row row;
+        AnyRow row;
         row.peer = peer;
-        append_rows(row, boxes, sends ? own : other, sends ? other : own, size_of(source.dtype), rows);
-        boxes.clear();
+        append_rows(row, parts, sends ? own : other, sends ? other : own, size_of(source.dtype), rows);
+        parts.clear();
     }
 }
 
 }  // namespace
 
-std::vector<Row> RowSchedule::rows(Index rank, RowSide side) const {
-    std::vector<Row> of_questions;
+template <class AnyRow>
+std::vector<AnyRow> RowSchedule::all_rows(Index rank, RowSide side) const {
+    std::vector<AnyRow> of_questions;
     std::vector<std::size_t> ends;  // in it, of each question
     ends.reserve(questions_.size() + 1);
     ends.push_back(0);
     for (const auto& question : questions_) {
-        append_rows(*question, rank, side, of_questions);
+        append_question(*question, rank, side, of_questions);
         ends.push_back(of_questions.size());
     }
     std::size_t total = 0;
     for (const std::uint32_t question : question_of_) total += ends[question + 1] - ends[question];
-    std::vector<Row> all;
+    std::vector<AnyRow> all;
     all.reserve(total);
     for (std::size_t array = 0; array < question_of_.size(); ++array) {
         const std::uint32_t question = question_of_[array];
@@ -297,6 +298,12 @@ std::vector<Row> RowSchedule::rows(Index rank, RowSide side) const {
         }
     }
     return all;
+}
+
+std::vector<Row> RowSchedule::rows(Index rank, RowSide side) const { return all_rows<Row>(rank, side); }
+
+std::vector<NestedRow> RowSchedule::nested_rows(Index rank, RowSide side) const {
+    return all_rows<NestedRow>(rank, side);
 }
 
 Result<std::vector<Row>> schedule_rows(const Layout& source, const Layout& target, Index rank, RowSide side) {

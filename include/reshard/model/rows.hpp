@@ -2,10 +2,12 @@
 // assumes no transport.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "reshard/planner/storage.hpp"
@@ -26,6 +28,21 @@ struct Row {
     Index source_stride = 0;  ///< from one run to the next; 0 for a single run
     Index target_stride = 0;  ///< the same in the target
     friend bool operator==(const Row&, const Row&) = default;
+};
+
+/// Runs of bytes in up to four nested loops: run (i_0, ..., i_3) is the sum of i_k * stride k away from the offset on
+/// each side. Loops are outermost first; loops that are not used come first and have one run and stride 0.
+struct NestedRow {
+    static constexpr std::size_t depth = 4;        ///< a period and a block in each of two dimensions
+    Index array = 0;                               ///< which array of the list
+    Index peer = 0;                                ///< the rank at the other end; this rank for a local copy
+    Index source_offset = 0;                       ///< bytes from the start of the sender's source tile
+    Index target_offset = 0;                       ///< bytes from the start of the receiver's target tile
+    Index run_bytes = 0;                           ///< at least 1
+    std::array<Index, depth> runs = {1, 1, 1, 1};  ///< of each loop, at least 1
+    std::array<Index, depth> source_strides = {};  ///< bytes from one run of a loop to the next
+    std::array<Index, depth> target_strides = {};  ///< the same in the target
+    friend bool operator==(const NestedRow&, const NestedRow&) = default;
 };
 
 /// Which rows: of the bytes that a rank sends, or of the bytes that it receives. Local copies are in both.
@@ -64,10 +81,10 @@ struct PartProblem {
 /// k-th row that the peer receives from it; they differ only in `peer`. A rank receives only elements that it does not
 /// hold, and holders of one tile share the work: no holder sends more than ceil(elements that others want of the tile /
 /// holders) (the stripe rule of schedule()).
-/// The order is fixed: by array, then by peer, then by the boxes that the two tiles share, row-major. The rows of a box
-/// are in the order of the target's memory. A box becomes as few rows as its depth allows. Extents that are consecutive
-/// on both sides become one run, the longest remaining extent has the strides, and consecutive rows are joined.
-/// Equal problems of a list are computed once. Several threads may use one schedule.
+/// The order is fixed: by array, then by peer, then by the repeated segments that the two tiles share, row-major. The
+/// rows of a segment are in the order of the target's memory. Rows are few: runs that touch on both sides are one run,
+/// repeats of a cyclic cut are folded by their period, the longest loop has the strides, and consecutive rows are
+/// joined. Equal problems of a list are computed once. Several threads may use one schedule.
 class RowSchedule {
 public:
     /// Makes the schedule of a list of arrays. A reshape uses a view that both shapes have (to_common_shape). Errors:
@@ -85,6 +102,9 @@ public:
     /// and in the rows, except for replicated sources (see schedule()).
     [[nodiscard]] std::vector<Row> rows(Index rank, RowSide side = RowSide::send) const;
 
+    /// The same bytes in nested loops: fewer rows if tiles repeat in more than one way, as block-cyclic tiles do.
+    [[nodiscard]] std::vector<NestedRow> nested_rows(Index rank, RowSide side = RowSide::send) const;
+
     [[nodiscard]] Index rank_count() const { return ranks_; }  ///< ranks from 0 on that may have rows
     [[nodiscard]] std::size_t array_count() const { return question_of_.size(); }   ///< arrays of the list
     [[nodiscard]] std::size_t question_count() const { return questions_.size(); }  ///< different ones among them
@@ -93,6 +113,8 @@ public:
 
 private:
     RowSchedule() = default;
+    template <class AnyRow>
+    [[nodiscard]] std::vector<AnyRow> all_rows(Index rank, RowSide side) const;
     template <class Asked>
     [[nodiscard]] static Result<RowSchedule> make_list(std::span<const Asked> list);
 
