@@ -144,7 +144,47 @@ Result<Question> understood(const Problem& problem) {
                       {std::make_shared<const Layout>(problem.target)});
 }
 
-// Hashes everything that decides the rows. Names do not decide them.
+// Checks that each rank of the layout has a storage, and that all offsets fit 64 bits.
+Result<void> fit(const std::vector<Storage>& storages, const Layout& layout, std::string_view which) {
+    if (storages.empty()) return {};
+    if (std::ssize(storages) < world_size(layout.mesh))
+        return fail(Code::mismatch, fmt::format("storages of {} ranks for the {} of {}", storages.size(), which,
+                                                world_size(layout.mesh)));
+    for (Index rank = 0; rank < world_size(layout.mesh); ++rank) {
+        const Tile held = tile(layout, rank);
+        if (count(held) == 0) continue;
+        const auto extent = extent_of(storages[static_cast<std::size_t>(rank)], held);
+        const bool fits = extent && checked_multiply(*extent, size_of(layout.dtype));
+        if (!extent || !fits)
+            return fail(extent ? Code::overflow : extent.error().code,
+                        fmt::format("the {} of rank {}: {}", which, rank,
+                                    extent ? "the storage reaches past 64 bits" : extent.error().message));
+    }
+    return {};
+}
+
+// An array whose tiles lie in the caller's storages.
+struct StoredProblem {
+    const Layout& source;
+    const Layout& target;
+    const RankStorages& storages;
+    friend bool operator==(const StoredProblem& a, const StoredProblem& b) {
+        return a.source == b.source && a.target == b.target && a.storages == b.storages;
+    }
+};
+
+Result<Question> understood(const StoredProblem& array) {
+    RESHARD_TRY(auto& question, understood(Problem{array.source, array.target}));
+    const RankStorages& storages = array.storages;
+    if (!storages.source.empty() || !storages.target.empty()) RESHARD_CHECK(same_array(array.source, array.target));
+    RESHARD_CHECK(fit(storages.source, array.source, "source"));
+    RESHARD_CHECK(fit(storages.target, array.target, "target"));
+    question.source.storages = storages.source;
+    question.target.storages = storages.target;
+    return std::move(question);
+}
+
+// Hashes everything that decides the rows, except storages. Names do not decide them.
 struct PartHash {
     std::uint64_t state = 0;
     void add(Index word) { mix(state, static_cast<std::uint64_t>(word)); }
@@ -206,37 +246,16 @@ Result<RowSchedule> RowSchedule::make_list(std::span<const Asked> list) {
 Result<RowSchedule> RowSchedule::make(std::span<const Problem> arrays) { return make_list(arrays); }
 Result<RowSchedule> RowSchedule::make(std::span<const PartProblem> parts) { return make_list(parts); }
 
-namespace {
-
-// Checks that each rank of the layout has a storage, and that all offsets fit 64 bits.
-Result<void> fit(const std::vector<Storage>& storages, const Layout& layout, std::string_view which) {
-    if (storages.empty()) return {};
-    if (std::ssize(storages) < world_size(layout.mesh))
-        return fail(Code::mismatch, fmt::format("storages of {} ranks for the {} of {}", storages.size(), which,
-                                                world_size(layout.mesh)));
-    for (Index rank = 0; rank < world_size(layout.mesh); ++rank) {
-        const Tile held = tile(layout, rank);
-        if (count(held) == 0) continue;
-        const auto extent = extent_of(storages[static_cast<std::size_t>(rank)], held);
-        const bool fits = extent && checked_multiply(*extent, size_of(layout.dtype));
-        if (!extent || !fits)
-            return fail(extent ? Code::overflow : extent.error().code,
-                        fmt::format("the {} of rank {}: {}", which, rank,
-                                    extent ? "the storage reaches past 64 bits" : extent.error().message));
-    }
-    return {};
+Result<RowSchedule> RowSchedule::make(std::span<const Problem> arrays, std::span<const RankStorages> storages) {
+    if (arrays.size() != storages.size())
+        return fail(Code::mismatch, fmt::format("{} arrays and {} storages", arrays.size(), storages.size()));
+    std::vector<StoredProblem> list;
+    for (std::size_t i = 0; i < arrays.size(); ++i) list.push_back({arrays[i].source, arrays[i].target, storages[i]});
+    return make_list(std::span<const StoredProblem>(list));
 }
 
-}  // namespace
-
-Result<RowSchedule> RowSchedule::make(const Problem& array, RankStorages storages) {
-    RESHARD_TRY(auto& question, understood(array));
-    const bool given = !storages.source.empty() || !storages.target.empty();
-    if (given) RESHARD_CHECK(same_array(array.source, array.target));
-    RESHARD_CHECK(fit(storages.source, array.source, "source"));
-    RESHARD_CHECK(fit(storages.target, array.target, "target"));
-    question.source.storages = std::move(storages.source);
-    question.target.storages = std::move(storages.target);
+Result<RowSchedule> RowSchedule::make(const Problem& array, const RankStorages& storages) {
+    RESHARD_TRY(auto& question, understood(StoredProblem{array.source, array.target, storages}));
     RowSchedule made;
     made.ranks_ = std::max(world_size(array.source.mesh), world_size(array.target.mesh));
     made.question_of_ = {0};

@@ -74,7 +74,7 @@ void set_loops(NestedRow& row, const std::vector<Loop>& loops) {
     }
 }
 
-// The loops for which a row has no place are taken index by index.
+// A row has place for some loops. The other loops are taken index by index.
 template <class AnyRow>
 void append_nest(AnyRow row, LoopNest nest, std::vector<AnyRow>& rows) {
     if (nest.empty) return;

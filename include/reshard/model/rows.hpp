@@ -53,7 +53,14 @@ enum class RowSide { send, receive };
 struct RankStorages {
     std::vector<Storage> source;  ///< storages of the source tiles
     std::vector<Storage> target;  ///< storages of the target tiles
+    friend bool operator==(const RankStorages&, const RankStorages&) = default;
 };
+
+/// The storages of all ranks, from text. `order 1,0` names the dimensions, outermost first, and tiles are dense: the
+/// order of HND and NHD caches. `strides 64,1` or `strides 64,1 offset 8` has elements, for every rank; several, with
+/// `;` between them, are for one rank each. An empty text has no storages: tiles are dense and row-major. Errors:
+/// syntax; mismatch (a wrong number of dimensions or ranks).
+[[nodiscard]] Result<std::vector<Storage>> parse_storages(const Layout& layout, std::string_view text);
 
 /// A tensor, or one box of it, such as a part of a fused tensor.
 struct TensorPart {
@@ -96,7 +103,11 @@ public:
     [[nodiscard]] static Result<RowSchedule> make(std::span<const PartProblem> parts);
     /// Makes the schedule of one array in the caller's storages. Errors: the same; mismatch (storages that do not fit
     /// the tiles, or for fewer ranks than the layout has; a reshape in a storage); overflow.
-    [[nodiscard]] static Result<RowSchedule> make(const Problem& array, RankStorages storages);
+    [[nodiscard]] static Result<RowSchedule> make(const Problem& array, const RankStorages& storages);
+    /// Makes the schedule of a list in the caller's storages, one for each array. Errors: the same; mismatch (another
+    /// number of storages).
+    [[nodiscard]] static Result<RowSchedule> make(std::span<const Problem> arrays,
+                                                  std::span<const RankStorages> storages);
 
     /// The rows that `rank` sends or receives; empty for ranks that hold nothing. Cost: linear in the peers of the rank
     /// and in the rows, except for replicated sources (see schedule()).
