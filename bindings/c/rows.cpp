@@ -78,8 +78,11 @@ Result<std::span<T>> need_array(T* elements, int64_t count, const char* name) {
 
 Result<std::vector<Row>> read_rows(const reshard_row* rows, int64_t count) {
     RESHARD_TRY(const auto given, need_array(rows, count, "rows"));
-    std::vector<Row> all(given.size());
-    if (!all.empty()) std::memcpy(all.data(), given.data(), given.size_bytes());
+    std::vector<Row> all;
+    all.reserve(given.size());
+    for (const reshard_row& row : given)
+        all.push_back({row.array, row.peer, row.source_offset, row.target_offset, row.run_bytes, row.runs,
+                       row.source_stride, row.target_stride});
     return all;
 }
 

@@ -90,7 +90,7 @@ static void row_schedules(void) {
 /// Packs for every peer, unpacks there, and compares; the source lies column by column.
 static void packed_rows(void) {
     enum { ranks = 4, rows_max = 64 };
-    problem one = problem_of("x=4", "i32[64@x/3,40]", "i32[64@x/5,40]", ranks);
+    problem one = problem_of("x=4", "i32[64@x,40]", "i32[64,40@x]", ranks);
     const reshard_layout *source = one.source, *target = one.target;
     reshard_row_schedule* schedule = NULL;
     SUCCEEDS(reshard_row_schedule_make(&source, &target, 1, &schedule, &error));
