@@ -79,7 +79,7 @@ def random_rows(draw):
 
 def compare(name, transfer, memory, draw, pairs, rounds):
     tile, staging = memory[:TILE], memory[TILE:]
-    costs = of_rows.measure_costs(transfer, tile, tile.ctypes.data, blocks=1024)
+    costs = of_rows.measure_costs(transfer, memory, memory.ctypes.data)
     print(f"{name}: a block {costs.seconds_per_block * 1e6:.2f} us, wire {1e-9 / costs.seconds_per_byte:.2f} GB/s, "
           f"packing {1e-9 / costs.seconds_per_packed_byte:.2f} GB/s")
     block = numpy.array([[staging.ctypes.data, 0, 0, 0, 1]], numpy.uint64)

@@ -239,7 +239,7 @@ class TransferCosts(NamedTuple):
     seconds_per_byte: float
     """On the wire, in large blocks."""
     seconds_per_packed_byte: float
-    """Packed at one end and unpacked at the other."""
+    """Added by packing at one end and unpacking at the other."""
 
 
 class PeerTransfer(NamedTuple):
@@ -266,19 +266,38 @@ def choose_transfers(rows: numpy.ndarray, rank: int, costs: TransferCosts,
 
 
 def measure_costs(transfer: Callable[[numpy.ndarray, numpy.ndarray], Any], memory: Any, remote_address: int,
-                  run_bytes: int = 1024, blocks: int = 256, rounds: int = 7, device: int = 0,
+                  run_bytes: int = 1024, blocks: int = 4096, staging_bytes: int = 1 << 20, rounds: int = 5, device: int = 0,
                   peer_device: int = 0) -> TransferCosts:
     """The costs of a transport: seconds for a block, for a byte on the wire and for a packed byte, minima of `rounds`.
 
+    The same bytes move as many blocks, as few blocks and packed; they are spread over the memory as runs of a tile are.
     transfer(local, remote) moves blocks between two arrays as `addressed` returns them, and returns when they are moved.
-    memory: writable memory of this rank, at least 2 * blocks * run_bytes bytes; more measures the wire better.
-    remote_address: as much memory of the peer. Errors: InputError (too little memory); whatever `transfer` raises.
+    memory: writable memory of this rank, as large as its tiles are: the last `staging_bytes` are staging, and the rest is at
+    least 2 * blocks * run_bytes bytes. remote_address: as much memory of the peer.
+    Errors: InputError (too little memory); whatever `transfer` raises.
     """
-    local = numpy.frombuffer(memory, numpy.uint8)
-    stride = 2 * run_bytes
-    if blocks < 2 or run_bytes < 1 or len(local) < blocks * stride:
-        raise InputError(f"{len(local)} bytes of memory, {blocks} blocks of {run_bytes}; at least 2 blocks, and twice their "
-                         "bytes, are needed")
+    whole, few = numpy.frombuffer(memory, numpy.uint8), 8
+    total = blocks * run_bytes
+    if blocks <= few or run_bytes < 1 or staging_bytes < 1 or len(whole) < 2 * total + staging_bytes:
+        raise InputError(f"{len(whole)} bytes of memory, {blocks} blocks of {run_bytes}; more than {few} blocks, and twice "
+                         f"their bytes beside {staging_bytes} bytes of staging, are needed")
+    local, staging = whole[:-staging_bytes], whole[-staging_bytes:]
+    stride = len(local) // blocks
+    rows = numpy.array([(0, 0, 0, 0, run_bytes, blocks, stride, stride)], row_dtype)
+
+    def move(offset: int, size: int, stride: int, count: int) -> None:
+        transfer(*(numpy.array([[base + offset, size, number, stride, count]], numpy.uint64)
+                   for base, number in ((whole.ctypes.data, device), (remote_address, peer_device))))
+
+    def directly(count: int) -> None:
+        move(0, total // count, len(local) // count, count)
+
+    def packed() -> None:
+        for bucket in buckets(rows, len(staging)):
+            pack(bucket, local, staging)
+            size = packed_bytes(bucket)
+            move(len(local), size, size, 1)
+            unpack(bucket, staging, local)
 
     def seconds(work: Callable[[], Any]) -> float:
         times = []
@@ -288,15 +307,8 @@ def measure_costs(transfer: Callable[[numpy.ndarray, numpy.ndarray], Any], memor
             times.append(time.perf_counter() - begin)
         return min(times)
 
-    def moved(size: int, count: int) -> float:
-        ends = [numpy.array([[address, size, number, stride if count > 1 else size, count]], numpy.uint64)
-                for address, number in ((local.ctypes.data, device), (remote_address, peer_device))]
-        return seconds(lambda: transfer(*ends))
-
-    one, many, whole = moved(run_bytes, 1), moved(run_bytes, blocks), moved(len(local), 1)
-    per_byte = max(whole - one, 0.0) / max(len(local) - run_bytes, 1)
-    per_block = max(many - one - (blocks - 1) * run_bytes * per_byte, 0.0) / (blocks - 1)
-    rows = numpy.array([(0, 0, 0, 0, run_bytes, blocks, stride, stride)], row_dtype)
-    staging = numpy.empty(blocks * run_bytes, numpy.uint8)
-    packing = seconds(lambda: pack(rows, local, staging)) + seconds(lambda: unpack(rows, staging, local))
-    return TransferCosts(per_block, per_byte, packing / (blocks * run_bytes))
+    as_many, as_few, as_one = seconds(lambda: directly(blocks)), seconds(lambda: directly(few)), seconds(packed)
+    per_block = max(as_many - as_few, 0.0) / (blocks - few)
+    per_byte = max(as_few - few * per_block, 0.0) / total
+    per_packed_byte = max(as_one - per_block * -(-total // len(staging)), 0.0) / total - per_byte
+    return TransferCosts(per_block, per_byte, max(per_packed_byte, 0.0))

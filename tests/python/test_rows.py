@@ -229,10 +229,12 @@ class Transport(unittest.TestCase):
             for (start, size), (place, _) in zip(reshard.rows.blocks(local).tolist(), reshard.rows.blocks(remote).tolist()):
                 ctypes.memmove(place, start, size)
 
-        costs = reshard.rows.measure_costs(transfer, memory, far.ctypes.data, run_bytes=64, blocks=100, rounds=3)
-        self.assertEqual(calls, 3 * [1] + 3 * [100] + 3 * [1])
+        memory[:] = numpy.arange(1 << 16) % 251
+        costs = reshard.rows.measure_costs(transfer, memory, far.ctypes.data, run_bytes=64, blocks=100, staging_bytes=2048,
+                                           rounds=3)
+        self.assertEqual(calls, 3 * [100] + 3 * [8] + 3 * 4 * [1])
         self.assertTrue(all(0 <= cost < 1 for cost in costs), costs)
-        self.assertGreater(costs.seconds_per_packed_byte, 0)
+        numpy.testing.assert_array_equal(memory[:-2048], numpy.arange((1 << 16) - 2048) % 251)
         with self.assertRaisesRegex(reshard.InputError, "twice their bytes"):
             reshard.rows.measure_costs(transfer, memory, 0, run_bytes=1 << 15)
 
