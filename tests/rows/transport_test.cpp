@@ -79,7 +79,9 @@ TEST(RowTransport, AddressesOfBothEndsMoveTheBytes) {
             for (std::size_t i = 0; i < rows.size(); ++i) {
                 EXPECT_EQ(sent.local[i].device, 9U);
                 EXPECT_EQ(sent.remote[i].device, devices[static_cast<std::size_t>(rows[i].peer)]);
-                if (rows[i].runs == 1) { EXPECT_EQ(sent.local[i].stride, sent.local[i].bytes); }
+                if (rows[i].runs == 1) {
+                    EXPECT_EQ(sent.local[i].stride, sent.local[i].bytes);
+                }
             }
             // A get by the receiver has the same addresses, with local and remote exchanged.
             const std::vector<Row> gets = move.schedule.rows(rank, RowSide::receive);
