@@ -87,7 +87,11 @@ int64_t reshard_nested_rows_count(const reshard_nested_rows* rows);             
 /// `count` blocks of `bytes` bytes, `stride` bytes apart; `stride` is `bytes` for a single block. NIXL takes an array
 /// of these five numbers as it is.
 typedef struct reshard_strided_memory {
-    uint64_t address, bytes, device, stride, count;
+    uint64_t address;  ///< of the first block
+    uint64_t bytes;    ///< of each block
+    uint64_t device;   ///< the device's number, for the transport
+    uint64_t stride;   ///< bytes from block to block
+    uint64_t count;    ///< blocks
 } reshard_strided_memory;
 
 /// The memory of `count` rows at this rank and at the peers: element k of `local` and of `remote` for row k; both have

@@ -19,15 +19,15 @@ struct StridedMemory {
 
 /// One block of memory, laid out as POSIX's struct iovec on 64-bit machines.
 struct MemoryBlock {
-    std::uint64_t address = 0;
-    std::uint64_t bytes = 0;
+    std::uint64_t address = 0;  ///< of its first byte
+    std::uint64_t bytes = 0;    ///< its length
     friend bool operator==(const MemoryBlock&, const MemoryBlock&) = default;
 };
 
 /// The tiles of this rank at its own end of the rows: sources if it sends, targets if it receives.
 struct OwnTiles {
     std::span<const std::uint64_t> addresses;  ///< of the tile of each array
-    std::uint64_t device = 0;
+    std::uint64_t device = 0;                  ///< of this rank
 };
 
 /// The tiles of all ranks at the other end.
@@ -39,8 +39,8 @@ struct PeerTiles {
 
 /// The memory of rows at both ends. Element k of each list is the memory of row k.
 struct AddressedRows {
-    std::vector<StridedMemory> local;
-    std::vector<StridedMemory> remote;
+    std::vector<StridedMemory> local;   ///< of this rank
+    std::vector<StridedMemory> remote;  ///< of the peers
 };
 
 /// Adds the addresses of tiles to rows. `side` is the side of the rows, as given to RowSchedule::rows.

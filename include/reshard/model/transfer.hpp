@@ -19,7 +19,7 @@ struct TransferCosts {
 
 /// How the rows of one peer go.
 struct PeerTransfer {
-    Index peer = 0;
+    Index peer = 0;                ///< the rank at the other end
     bool packed = false;           ///< packing takes less time
     Index bytes = 0;               ///< of all its rows
     Index blocks = 0;              ///< runs of all its rows
