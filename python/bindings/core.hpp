@@ -10,6 +10,7 @@ void add_plans(nanobind::module_& module);     ///< Plan, synthesize, explain. A
 void add_lists(nanobind::module_& module);     ///< many arrays in one plan. After the plans
 void add_overlap(nanobind::module_& module);   ///< a run beside computation. After the plans
 void add_rows(nanobind::module_& module);      ///< a move as rows of bytes
+void add_digests(nanobind::module_& module);   ///< digests of moved bytes. After the layouts
 void add_portable(nanobind::module_& module);  ///< plans as operations on tiles. After the plans
 void add_local(nanobind::module_& module);     ///< ranks in this process
 

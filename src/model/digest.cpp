@@ -224,7 +224,9 @@ Digest DigestKeys::of(std::span<const std::byte> bytes, Index position, Index ar
 
 Digest DigestKeys::copy(std::span<const std::byte> bytes, std::byte* target, Index position, Index array) const {
     DigestSum sum(*this, array);
-    const Store store = store_for(std::ssize(bytes));
+    // memcpy streams from about this size on. A cached copy must keep up with it.
+    constexpr Index streamed_bytes = Index{16} << 20;
+    const Store store = std::ssize(bytes) >= streamed_bytes ? Store::streaming : store_for(std::ssize(bytes));
     sum.copy(bytes.data(), target, position, std::ssize(bytes), store);
     if (store == Store::streaming) store_fence();
     return sum.total();
