@@ -18,15 +18,14 @@ constexpr const char* row_descr =
 
 }  // namespace
 
-Result<RowTotals> write_rows(const std::string& folder, const RowSchedule& schedule, RowSide side,
-                             const std::vector<std::pair<std::string, std::string>>& names) {
+Result<RowTotals> write_rows(const std::string& folder, const WrittenMove& move, RowSide side) {
     RESHARD_TRY(auto& made, destination_of_folder(folder, Contents::rows).and_then(NewFolder::begin));
     const PartialFolder partial{made.path(), folder};
     RowTotals totals;
-    std::vector<Index> others(static_cast<std::size_t>(schedule.rank_count()), 0);
+    std::vector<Index> others(static_cast<std::size_t>(move.ranks), 0);
     Index own_max = 0;
-    for (Index rank = 0; rank < schedule.rank_count(); ++rank) {
-        const std::vector<Row> rows = schedule.rows(rank, side);
+    for (Index rank = 0; rank < move.ranks; ++rank) {
+        const std::vector<Row> rows = move.rows(rank, side);
         const std::string header = files::npy_header(row_descr, false, {std::ssize(rows)});
         RESHARD_CHECK(
             write_file(partial, fmt::format("rank{}.rows.npy", rank), header, std::as_bytes(std::span(rows))));
@@ -48,7 +47,10 @@ Result<RowTotals> write_rows(const std::string& folder, const RowSchedule& sched
     totals.sent_bytes_max = side == RowSide::send ? own_max : others_max;
     totals.received_bytes_max = side == RowSide::send ? others_max : own_max;
     std::string lines = "source\ttarget\n";
-    for (const auto& [source, target] : names) lines += printable(source) + "\t" + printable(target) + "\n";
+    for (std::size_t array = 0; array < move.arrays; ++array) {
+        const auto [source, target] = move.names(array);
+        lines += printable(source) + "\t" + printable(target) + "\n";
+    }
     RESHARD_CHECK(write_file(partial, "arrays.tsv", lines, {}));
     RESHARD_CHECK(made.commit());
     return totals;
