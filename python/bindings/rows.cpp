@@ -117,7 +117,8 @@ void add_rows(nb::module_& module) {
                 new (self) RowSchedule(schedule_of(ends));
             },
             "problems"_a)
-        .def("rows", rows_of, "rank"_a, "side"_a, nb::sig("def rows(self, rank: int, side: str) -> numpy.ndarray"))
+        .def("rows", rows_of<RowSchedule>, "rank"_a, "side"_a,
+             nb::sig("def rows(self, rank: int, side: str) -> numpy.ndarray"))
         .def_prop_ro("ranks", &RowSchedule::rank_count)
         .def("__len__", &RowSchedule::array_count);
     nb::class_<Model>(module, "Model", "The moves of a model's tensors by rules. reshard.CheckpointMapping makes them.")

@@ -1,6 +1,8 @@
 """Digests against the formula of the header, written in Python, and at both ends of moves."""
 
+import pathlib
 import random
+import re
 import unittest
 
 import numpy
@@ -65,6 +67,23 @@ class Digests(unittest.TestCase):
                         start=reshard.Digest()) for layout, held in ((source, tiles), (target, wanted))]
             copies = [total.bytes // whole.nbytes for total in sums]
             self.assertEqual(copies[1] * sums[0], copies[0] * sums[1])
+
+    def test_the_page(self):
+        page = pathlib.Path(__file__).parents[2] / "docs/rows.md"
+        code = re.search(r"```python\n(keys = .*?)```", page.read_text(encoding="utf-8"), re.S).group(1)
+        source, target = (reshard.parse_layout("x=4", text) for text in ("f32[64@x,8]", "f32[64,8@x]"))
+        names = {"reshard": reshard, "schedule": reshard.RowSchedule([(source, target)]), "ranks": 4}
+        exec(code, names)  # pylint: disable=exec-used
+        whole = numpy.arange(512, dtype=numpy.float32).reshape(64, 8)
+        sent = [names["digests_of"](rank, numpy.ascontiguousarray(tile))
+                for rank, tile in enumerate(reshard.split(whole, source))]
+        for rank, tile in enumerate(reshard.split(whole, target)):
+            tile = tile.copy()
+            digests = [one[rank] for one in sent]
+            names["check"](rank, tile, digests)
+            tile[[3, 5]] = tile[[5, 3]]
+            with self.assertRaisesRegex(RuntimeError, "does not hold"):
+                names["check"](rank, tile, digests)
 
     def test_what_is_refused(self):
         keys = reshard.DigestKeys()
