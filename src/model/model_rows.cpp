@@ -162,12 +162,12 @@ std::size_t ModelRows::array_count() const {
     return stretches_.empty() ? 0 : stretches_.back().begin + stretches_.back().moves * stretches_.back().times();
 }
 
-std::vector<Row> ModelRows::rows(Index rank, RowSide side) const {
-    const std::vector<Row> once = schedule_.rows(rank, side);
-    std::vector<Row> all;
+template <class AnyRow>
+std::vector<AnyRow> ModelRows::repeated(const std::vector<AnyRow>& once) const {
+    std::vector<AnyRow> all;
     auto begin = once.begin();
     for (const Stretch& stretch : stretches_) {
-        const auto end = std::find_if(begin, once.end(), [&](const Row& row) {
+        const auto end = std::find_if(begin, once.end(), [&](const AnyRow& row) {
             return row.array >= static_cast<Index>(stretch.first + stretch.moves);
         });
         for (std::size_t time = 0; time < stretch.times(); ++time)
@@ -178,6 +178,12 @@ std::vector<Row> ModelRows::rows(Index rank, RowSide side) const {
         begin = end;
     }
     return all;
+}
+
+std::vector<Row> ModelRows::rows(Index rank, RowSide side) const { return repeated(schedule_.rows(rank, side)); }
+
+std::vector<NestedRow> ModelRows::nested_rows(Index rank, RowSide side) const {
+    return repeated(schedule_.nested_rows(rank, side));
 }
 
 std::pair<std::string, std::string> ModelRows::names(std::size_t array) const {

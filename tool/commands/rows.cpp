@@ -14,19 +14,28 @@
 namespace reshard::cli {
 namespace {
 
-// One move of a list, or of one array.
-WrittenMove written(RowSchedule schedule, std::vector<std::pair<std::string, std::string>> names) {
-    WrittenMove move{schedule.rank_count(), schedule.array_count(), schedule.question_count(), {}, {}};
-    move.rows = [schedule = std::move(schedule)](Index rank, RowSide side) { return schedule.rows(rank, side); };
-    move.names = [names = std::move(names)](std::size_t array) { return names[array]; };
-    return move;
+// A schedule, or the rows of a model, and the names of the arrays.
+template <class Schedule>
+WrittenMove written(Schedule schedule, std::function<std::pair<std::string, std::string>(std::size_t)> names) {
+    const auto kept = std::make_shared<const Schedule>(std::move(schedule));
+    return {kept->rank_count(),
+            kept->array_count(),
+            kept->question_count(),
+            [kept](Index rank, RowSide side) { return kept->rows(rank, side); },
+            [kept](Index rank, RowSide side) { return kept->nested_rows(rank, side); },
+            std::move(names)};
 }
 
 Result<WrittenMove> one_array(const Arguments& arguments) {
     RESHARD_TRY(const auto& asked, understand(arguments.question));
     remark(asked.note);
-    RESHARD_TRY(auto& schedule, RowSchedule::make(asked.problem, RankStorages{}));
-    return written(std::move(schedule), {{format(asked.problem.source), format(asked.problem.target)}});
+    const auto& [source, target] = asked.problem;
+    RankStorages storages;
+    RESHARD_ASSIGN(storages.source, in("--source-storage", parse_storages(source, arguments.source_storage)));
+    RESHARD_ASSIGN(storages.target, in("--target-storage", parse_storages(target, arguments.target_storage)));
+    RESHARD_TRY(auto& schedule, RowSchedule::make(asked.problem, storages));
+    const std::pair names(format(asked.problem.source), format(asked.problem.target));
+    return written(std::move(schedule), [names](std::size_t) { return names; });
 }
 
 Result<WrittenMove> list_of_problems(const Arguments& arguments) {
@@ -37,7 +46,7 @@ Result<WrittenMove> list_of_problems(const Arguments& arguments) {
         const std::string name = id_text(list.ids[i], i);
         names.emplace_back(name, name);
     }
-    return written(std::move(schedule), std::move(names));
+    return written(std::move(schedule), [names = std::move(names)](std::size_t array) { return names[array]; });
 }
 
 Result<WrittenMove> model(const Arguments& arguments) {
@@ -48,11 +57,8 @@ Result<WrittenMove> model(const Arguments& arguments) {
         RESHARD_CHECK(in("--list", parse_tensors(list)));
         return in("--rules", Result<WrittenMove>(tl::unexpected(made.error())));
     }
-    WrittenMove move{made->rank_count(), made->array_count(), made->question_count(), {}, {}};
-    const auto rows = std::make_shared<const ModelRows>(*std::move(made));
-    move.rows = [rows](Index rank, RowSide side) { return rows->rows(rank, side); };
-    move.names = [rows](std::size_t array) { return rows->names(array); };
-    return move;
+    const auto names = std::make_shared<const ModelRows>(*made);
+    return written(*std::move(made), [names](std::size_t array) { return names->names(array); });
 }
 
 }  // namespace
@@ -63,7 +69,7 @@ Result<int> plan_rows(const Arguments& arguments) {
     RESHARD_TRY(const auto& asked, !arguments.rules.empty()  ? model(arguments)
                                    : !arguments.list.empty() ? list_of_problems(arguments)
                                                              : one_array(arguments));
-    RESHARD_TRY(const auto& totals, in("--rows", write_rows(arguments.rows, asked, side)));
+    RESHARD_TRY(const auto& totals, in("--rows", write_rows(arguments.rows, asked, side, arguments.nested)));
     if (arguments.json) {
         answer(line({{"schema", 1},
                      {"arrays", asked.arrays},

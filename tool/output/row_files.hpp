@@ -21,13 +21,15 @@ struct RowTotals {
 struct WrittenMove {
     Index ranks = 0;
     std::size_t arrays = 0;
-    std::size_t questions = 0;                                              ///< different ones among the arrays
-    std::function<std::vector<Row>(Index rank, RowSide side)> rows;         ///< of one rank
-    std::function<std::pair<std::string, std::string>(std::size_t)> names;  ///< of an array at both ends
+    std::size_t questions = 0;                                                    ///< different ones among the arrays
+    std::function<std::vector<Row>(Index rank, RowSide side)> rows;               ///< of one rank
+    std::function<std::vector<NestedRow>(Index rank, RowSide side)> nested_rows;  ///< the same
+    std::function<std::pair<std::string, std::string>(std::size_t)> names;        ///< of an array at both ends
 };
 
-/// Writes rank0.rows.npy and so on, for every rank, and arrays.tsv with a line for each array: its names at both ends.
-/// The new folder replaces an old one. Errors: io.
-[[nodiscard]] Result<RowTotals> write_rows(const std::string& folder, const WrittenMove& move, RowSide side);
+/// Writes rank0.rows.npy and so on, for every rank, with rows or nested rows, and arrays.tsv with a line for each
+/// array: its names at both ends. The new folder replaces an old one. Errors: io.
+[[nodiscard]] Result<RowTotals> write_rows(const std::string& folder, const WrittenMove& move, RowSide side,
+                                           bool nested);
 
 }  // namespace reshard::cli

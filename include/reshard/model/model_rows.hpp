@@ -26,6 +26,9 @@ public:
     /// The rows that `rank` sends or receives, as RowSchedule::rows. A row's `array` is the number of its move.
     [[nodiscard]] std::vector<Row> rows(Index rank, RowSide side = RowSide::send) const;
 
+    /// The same as rows of up to four loops, as RowSchedule::nested_rows.
+    [[nodiscard]] std::vector<NestedRow> nested_rows(Index rank, RowSide side = RowSide::send) const;
+
     [[nodiscard]] Index rank_count() const { return schedule_.rank_count(); }  ///< ranks from 0 on that may have rows
     [[nodiscard]] std::size_t array_count() const;                             ///< moves, of all layers
     [[nodiscard]] std::size_t question_count() const { return schedule_.question_count(); }  ///< different moves
@@ -44,6 +47,8 @@ private:
         [[nodiscard]] std::size_t times() const { return numbers.empty() ? 1 : numbers.size(); }
     };
     class Making;
+    template <class AnyRow>
+    [[nodiscard]] std::vector<AnyRow> repeated(const std::vector<AnyRow>& once) const;
 
     explicit ModelRows(RowSchedule schedule) : schedule_(std::move(schedule)) {}
 
