@@ -1,7 +1,7 @@
 (* The claims, one sentence each.  Their statements are where they are proved; `make check` prints the assumptions
    of every one and compares them with Assumptions.expected: none has any. *)
 From Reshard Require Import
-  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce Sums Certify Between BetweenBound Renumber Granules
+  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce Sums Certify Between BetweenBound Renumber Granules Digest
   Primes Exist Permutes Examples.
 
 (* A typed step of any of the eight kinds takes a distribution of an array to a distribution of the same array. *)
@@ -92,3 +92,11 @@ Print Assumptions three_stage_2approx.
 Print Assumptions memory_bounded_existence.
 (* ... where all atoms have one prime size (powers of two, say) with two permutes and one wide all_to_all. *)
 Print Assumptions two_permutes.
+(* Digests of pieces add to the digest of the whole, in any order; n replicas have n times the digest of one. *)
+Print Assumptions digest_of_pieces.
+Print Assumptions digest_any_order.
+Print Assumptions digest_of_replicas.
+(* A fault within one word is found under all keys. *)
+Print Assumptions one_word_found.
+(* Any other content has the same digest for at most |xs| + |ys| of |xs| |ys| pairs of keys. *)
+Print Assumptions digest_finds.

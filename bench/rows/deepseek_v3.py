@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """The tensors of DeepSeek-V3's checkpoint, one a line, from the numbers of its public configuration: a list for
-`reshard plan --list`. About 92,000 of them, 671 B parameters and the one layer of multi-token prediction."""
+`reshard plan --list`. About 92,000 of them, 671 B parameters and the one layer of multi-token prediction.
+With --patterns equal layers and experts are one line: {layer:3:62} stands for the layers from 3 to 61."""
+
+import sys
 
 LAYERS = 61  # and the one for multi-token prediction
 DENSE_LAYERS = 3
@@ -45,25 +48,30 @@ def attention(name):
     yield from scaled(f"{name}.o_proj", HIDDEN, HEADS * V_HEAD)
 
 
-def layer(number):
+def layer(number, dense, experts):
+    """One layer, with the experts of these numbers."""
     name = f"model.layers.{number}"
     yield from plain(f"{name}.input_layernorm.weight", HIDDEN)
     yield from attention(f"{name}.self_attn")
     yield from plain(f"{name}.post_attention_layernorm.weight", HIDDEN)
-    if number < DENSE_LAYERS:
+    if dense:
         yield from mlp(f"{name}.mlp", INTERMEDIATE)
         return
     yield from plain(f"{name}.mlp.gate.weight", EXPERTS, HIDDEN)
     yield from plain(f"{name}.mlp.gate.e_score_correction_bias", EXPERTS, dtype="f32")
-    for expert in range(EXPERTS):
+    for expert in experts:
         yield from mlp(f"{name}.mlp.experts.{expert}", EXPERT_INTERMEDIATE)
     yield from mlp(f"{name}.mlp.shared_experts", SHARED_EXPERTS * EXPERT_INTERMEDIATE)
 
 
-def model():
+def model(patterns):
     yield from plain("model.embed_tokens.weight", VOCABULARY, HIDDEN)
-    for number in range(LAYERS + 1):
-        yield from layer(number)
+    if patterns:
+        yield from layer(f"{{layer:{DENSE_LAYERS}}}", True, [])
+        yield from layer(f"{{layer:{DENSE_LAYERS}:{LAYERS + 1}}}", False, [f"{{expert:{EXPERTS}}}"])
+    else:
+        for number in range(LAYERS + 1):
+            yield from layer(number, number < DENSE_LAYERS, range(EXPERTS))
     prediction = f"model.layers.{LAYERS}"
     yield from plain(f"{prediction}.enorm.weight", HIDDEN)
     yield from plain(f"{prediction}.hnorm.weight", HIDDEN)
@@ -76,4 +84,4 @@ def model():
 
 
 if __name__ == "__main__":
-    print("\n".join(model()))
+    print("\n".join(model("--patterns" in sys.argv)))

@@ -1,4 +1,5 @@
-// The cost of the rows of a model: rows LIST RULES. One core, no cache except the schedule itself.
+// The cost of the rows of a model: rows LIST RULES [layers]. One core, no cache except the schedule itself. With
+// `layers` equal layers are understood once.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -8,7 +9,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "reshard/model/rules.hpp"
+#include "reshard/model/model_rows.hpp"
 
 namespace reshard {
 namespace {
@@ -60,6 +61,27 @@ std::vector<Index> lower_bounds(const CheckpointMapping& model, Index ranks) {
         }
     }
     return bytes;
+}
+
+// One rank's rows from the two texts, then the rows of all ranks.
+int measure_layers(const char* list, const char* rules) {
+    const std::string list_text = read(list);
+    const std::string rules_text = read(rules);
+    const double before = mebibytes_held();
+    auto begin = now();
+    const auto model = ModelRows::make(rules_text, list_text);
+    if (!model) return std::cerr << describe(model.error()) << '\n', 1;
+    const double made = milliseconds_since(begin);
+    const std::size_t first = model->rows(0).size();
+    const double one = milliseconds_since(begin);
+    const double held = mebibytes_held();
+    std::size_t rows = 0;
+    for (Index rank = 0; rank < model->rank_count(); ++rank) rows += model->rows(rank).size();
+    std::cout << fmt::format("{} moves, {} understood; made {:.1f} ms, with the {} rows of rank 0 {:.1f} ms\n",
+                             model->array_count(), model->understood_count(), made, first, one);
+    std::cout << fmt::format("all {} ranks {:.0f} ms, {} rows; the process held {:.1f} MiB, {:.1f} before\n",
+                             model->rank_count(), milliseconds_since(begin), rows, held, before);
+    return 0;
 }
 
 int measure(const char* list, const char* rules) {
@@ -129,9 +151,10 @@ int measure(const char* list, const char* rules) {
 }  // namespace reshard
 
 int main(int argc, char** argv) {
-    if (argc != 3) {
-        std::cerr << "usage: rows LIST RULES\n";
+    if (argc != 3 && argc != 4) {
+        std::cerr << "usage: rows LIST RULES [layers]\n";
         return 2;
     }
+    if (argc == 4) return reshard::measure_layers(argv[1], argv[2]);
     return reshard::measure(argv[1], argv[2]);
 }

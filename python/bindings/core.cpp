@@ -38,6 +38,7 @@ NB_MODULE(_core, module) {
     reshard::python::add_lists(module);
     reshard::python::add_overlap(module);
     reshard::python::add_rows(module);
+    reshard::python::add_digests(module);
     reshard::python::add_row_transport(module);
     reshard::python::add_portable(module);
     reshard::python::add_local(module);

@@ -6,7 +6,7 @@
 
 #include "python/bindings/arrays.hpp"
 #include "python/bindings/core.hpp"
-#include "python/bindings/row_numbers.hpp"
+#include "python/bindings/row_transport.hpp"
 #include "reshard/model/address.hpp"
 #include "reshard/model/pack.hpp"
 

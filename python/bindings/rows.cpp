@@ -1,14 +1,16 @@
 // A move as rows of bytes: arrays of numpy over the library's own memory, without copies.
-#include "reshard/model/rules.hpp"
+#include "reshard/model/model_rows.hpp"
 
 #include <fmt/format.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
+
 #include "python/bindings/convert.hpp"
 #include "python/bindings/core.hpp"
-#include "python/bindings/row_numbers.hpp"
+#include "python/bindings/row_transport.hpp"
 
 namespace reshard::python {
 namespace {
@@ -52,8 +54,8 @@ RowSchedule schedule_of(const std::vector<std::pair<Layout, Layout>>& ends,
     return unwrap(std::move(made));
 }
 
-template <class AnyRow>
-nb::object rows_of(const RowSchedule& schedule, Index rank, const std::string& side) {
+template <class AnyRow, class Schedule>
+nb::object rows_of(const Schedule& schedule, Index rank, const std::string& side) {
     const RowSide asked = side_of(side);
     if (rank < 0) raise({Code::mismatch, fmt::format("there is no rank {}", rank)});
     auto rows = [&] {
@@ -66,15 +68,16 @@ nb::object rows_of(const RowSchedule& schedule, Index rank, const std::string& s
     return numbers_of<Index>(std::move(rows));
 }
 
-// The moves that rules make from a list, and their rows.
+// The moves that rules make from a list, and their rows. The mapping tensor by tensor is made when it is asked for.
 struct Model {
-    CheckpointMapping moves;
-    RowSchedule rows;
+    std::string rules;
+    std::string list;                   // text, or
+    std::vector<ListedTensor> tensors;  // tensors
+    ModelRows rows;
+    std::optional<CheckpointMapping> mapping = {};
 };
 
-// Lines of text, or triples of name, dtype and shape.
 std::vector<ListedTensor> tensors_of(nb::handle tensors) {
-    if (nb::isinstance<nb::str>(tensors)) return unwrap(parse_tensors(string_of(tensors)));
     std::vector<ListedTensor> all;
     for (nb::handle one : tensors) {
         const char* const wanted = "a tensor is its name, its dtype and its shape";
@@ -85,17 +88,30 @@ std::vector<ListedTensor> tensors_of(nb::handle tensors) {
     return all;
 }
 
+// `tensors`: lines of text, or triples of name, dtype and shape.
 Model model_of(const std::string& rules, nb::handle tensors) {
-    const std::vector<ListedTensor> listed = tensors_of(tensors);
-    auto made = [&]() -> Result<Model> {
+    const bool text = nb::isinstance<nb::str>(tensors);
+    std::string list = text ? std::string(string_of(tensors)) : std::string();
+    std::vector<ListedTensor> listed = text ? std::vector<ListedTensor>() : tensors_of(tensors);
+    auto rows = [&] {
         const Unlocked unlocked;
-        auto moves = apply_rules(rules, listed);
-        if (!moves) return tl::unexpected(moves.error());
-        auto rows = RowSchedule::make(std::span<const PartProblem>(moves->moves));
-        if (!rows) return tl::unexpected(rows.error());
-        return Model{std::move(*moves), std::move(*rows)};
+        return text ? ModelRows::make(rules, list) : ModelRows::make(rules, listed);
     }();
-    return unwrap(std::move(made));
+    return {rules, std::move(list), std::move(listed), unwrap(std::move(rows))};
+}
+
+const CheckpointMapping& mapping_of(Model& model) {
+    if (model.mapping) return *model.mapping;
+    auto made = [&]() -> Result<CheckpointMapping> {
+        const Unlocked unlocked;
+        if (model.list.empty()) return apply_rules(model.rules, model.tensors);
+        return parse_tensors(model.list).and_then([&](const auto& tensors) {
+            return apply_rules(model.rules, tensors);
+        });
+    }();
+    CheckpointMapping mapping = unwrap(std::move(made));
+    if (!model.mapping) model.mapping = std::move(mapping);  // another thread may have been faster
+    return *model.mapping;
 }
 
 nb::dict layouts_of(const std::vector<ShardedTensor>& tensors) {
@@ -116,8 +132,9 @@ void add_rows(nb::module_& module) {
                 new (self) RowSchedule(schedule_of(ends, storages));
             },
             "problems"_a, "storages"_a)
-        .def("rows", rows_of<Row>, "rank"_a, "side"_a, nb::sig("def rows(self, rank: int, side: str) -> numpy.ndarray"))
-        .def("nested_rows", rows_of<NestedRow>, "rank"_a, "side"_a,
+        .def("rows", rows_of<Row, RowSchedule>, "rank"_a, "side"_a,
+             nb::sig("def rows(self, rank: int, side: str) -> numpy.ndarray"))
+        .def("nested_rows", rows_of<NestedRow, RowSchedule>, "rank"_a, "side"_a,
              nb::sig("def nested_rows(self, rank: int, side: str) -> numpy.ndarray"))
         .def_prop_ro("ranks", &RowSchedule::rank_count)
         .def("__len__", &RowSchedule::array_count);
@@ -129,18 +146,19 @@ void add_rows(nb::module_& module) {
             },
             "rules"_a, "tensors"_a)
         .def_prop_ro(
-            "sources", [](const Model& model) { return layouts_of(model.moves.sources); },
+            "sources", [](Model& model) { return layouts_of(mapping_of(model).sources); },
             nb::sig("def sources(self, /) -> dict[str, Layout]"))
         .def_prop_ro(
-            "targets", [](const Model& model) { return layouts_of(model.moves.targets); },
+            "targets", [](Model& model) { return layouts_of(mapping_of(model).targets); },
             nb::sig("def targets(self, /) -> dict[str, Layout]"))
         .def_prop_ro(
             "ends",
             [](const Model& model) {
                 nb::list all;
-                for (const auto& [source, target] : model.moves.ends)
-                    all.append(nb::make_tuple(text_of(model.moves.sources[source].name),
-                                              text_of(model.moves.targets[target].name)));
+                for (std::size_t array = 0; array < model.rows.array_count(); ++array) {
+                    const auto [source, target] = model.rows.names(array);
+                    all.append(nb::make_tuple(text_of(source), text_of(target)));
+                }
                 return all;
             },
             nb::sig("def ends(self, /) -> list[tuple[str, str]]"))

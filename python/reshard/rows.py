@@ -78,7 +78,8 @@ class CheckpointMapping:
 
     rules: lines `pattern = layout` under `source MESH` and `target MESH`, with renames. Fused, stacked and split
     tensors are parts of one tensor. docs/rows.md has all rules.
-    tensors: the tensors of the model: lines `name dtype[shape]`, or triples of name, dtype and shape.
+    tensors: the tensors of the model: lines `name dtype[shape]`, or triples of name, dtype and shape. In a line {n:61}
+    stands for the numbers below 61. Equal layers are understood once.
     Threads and memory: as RowSchedule.
     Errors: InputError, with the line and a caret (a name that matches no line or two lines, a line that matches no
     name, parts of other shapes), UnsupportedError.

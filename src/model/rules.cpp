@@ -3,18 +3,36 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
 #include "src/base/try.hpp"
 #include "src/model/rule_layout.hpp"
 #include "src/model/rule_targets.hpp"
+#include "src/model/tensor_blocks.hpp"
 
 namespace reshard {
 
 using namespace notation;
 
+namespace {
+
+// A list with {name:count} in names.
+Result<std::vector<ListedTensor>> expand_tensors(std::string_view text) {
+    RESHARD_TRY(const auto& blocks, read_blocks(text));
+    std::vector<ListedTensor> tensors = all_tensors(blocks);
+    std::unordered_set<std::string_view> names;
+    for (const ListedTensor& tensor : tensors)
+        if (!names.insert(tensor.name).second)
+            return fail(Code::mismatch, fmt::format("'{}' is listed twice", tensor.name));
+    return tensors;
+}
+
+}  // namespace
+
 Result<std::vector<ListedTensor>> parse_tensors(std::string_view text) {
+    if (text.find('{') != std::string_view::npos) return expand_tensors(text);
     std::vector<ListedTensor> tensors;
     std::unordered_map<std::string_view, std::size_t> lines;  // by name
     for (RuleLine line{{}, 0, "the list"}; next_line(text, line);) {

@@ -21,6 +21,7 @@ int main(void) {
     SIZE(reshard_verdict), LAST(reshard_verdict, pieces);
     SIZE(reshard_list_verdict), LAST(reshard_list_verdict, sent_exact);
     SIZE(reshard_row), LAST(reshard_row, target_stride);
+    SIZE(reshard_digest), LAST(reshard_digest, bytes);
     SIZE(reshard_nested_row), LAST(reshard_nested_row, target_strides);
     SIZE(reshard_strided_memory), LAST(reshard_strided_memory, count);
     SIZE(reshard_local_options), LAST(reshard_local_options, timeout_ms);

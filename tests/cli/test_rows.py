@@ -1,6 +1,7 @@
 """`plan --rows`: carries out files of rows by copying bytes. The tiles must equal those from `run`."""
 
 import ast
+import filecmp
 import json
 import os
 import struct
@@ -148,6 +149,17 @@ class Rows(tool.Case):
         rows = read_rows(self.path("rows/rank255.rows.npy"))
         self.assertLess(len(rows), 2000)
         self.assertEqual({row["peer"] for row in rows} - set(range(256, 384)), set())
+
+        listed = subprocess.run([sys.executable, os.path.join(bench, "deepseek_v3.py"), "--patterns"], capture_output=True,
+                                check=True)
+        with open(self.path("patterns"), "wb") as file:
+            file.write(listed.stdout)
+        self.assertLess(listed.stdout.count(b"\n"), 60)
+        self.ran_well(tool.reshard("plan", "--list", self.path("patterns"), "--json", "--rows", self.path("again"),
+                                   "--rules", os.path.join(bench, "deepseek_v3.rules")))
+        names = sorted(os.listdir(self.path("rows")))
+        self.assertEqual(len(names), 385)
+        self.assertEqual(filecmp.cmpfiles(self.path("rows"), self.path("again"), names, shallow=False), (names, [], []))
 
     def test_what_is_wrong_leaves_no_folder(self):
         plain = ["--mesh", "x=2", "f32[8@x]", "f32[8]"]

@@ -85,6 +85,42 @@ TEST(Kernels, PlanesOfEveryElementSize) {
     }
 }
 
+// Largest words and keys, so that no sum may lose a carry.
+void expect_products(Random& random, const CopyKernels& kernels, std::size_t pass) {
+    __extension__ using Wide = unsigned __int128;
+    const Index lines = below(random, 65);
+    const Index start = below(random, 70);
+    const auto words = static_cast<std::size_t>(lines * 16);
+    std::vector<std::uint32_t> keys(words + 5, 0xffffffffU);
+    Bytes source(static_cast<std::size_t>(start) + words * 4, std::byte{0xff});
+    if (below(random, 3) > 0) {
+        source = random_bytes(random, std::ssize(source));
+        for (std::uint32_t& key : keys) key = static_cast<std::uint32_t>(random());
+    }
+    const auto first_key = static_cast<std::size_t>(below(random, 5));
+    Bytes target(words * 4 + 128);
+    std::byte* const line = target.data() + (-reinterpret_cast<std::uintptr_t>(target.data()) & 63U);
+    std::byte* const to = pass == 1 ? line + below(random, 64) : line;
+    const ProductSum sum =
+        kernels.sum_products[pass](keys.data() + first_key, source.data() + start, pass == 0 ? nullptr : to, lines);
+    store_fence();
+    Wide wanted = 0;
+    for (std::size_t i = 0; i < words; ++i) {
+        std::uint32_t word = 0;
+        std::memcpy(&word, source.data() + static_cast<std::size_t>(start) + i * 4, sizeof word);
+        wanted += Wide{word} * keys[first_key + i];
+    }
+    ASSERT_TRUE(Wide{sum.low} + (Wide{sum.high} << 32) == wanted) << kernels.name << ", " << lines << " lines";
+    const bool copied = pass == 0 || std::memcmp(to, source.data() + start, words * 4) == 0;
+    ASSERT_TRUE(copied) << kernels.name << ", " << lines << " lines";
+}
+
+TEST(Kernels, ProductsOfKeysAndWords) {
+    Random random(4);
+    for (const CopyKernels* kernels : all_copy_kernels())
+        for (std::size_t i = 0; i < 300; ++i) ASSERT_NO_FATAL_FAILURE(expect_products(random, *kernels, i % 3));
+}
+
 TEST(Kernels, ThePlainOnesAreAlwaysThere) {
     ASSERT_FALSE(all_copy_kernels().empty());
     EXPECT_EQ(all_copy_kernels().front(), &copy_kernels());

@@ -7,7 +7,7 @@
 #include "files/formats/folder.hpp"
 #include "files/formats/npy.hpp"
 #include "files/formats/zarr.hpp"
-#include "reshard/model/rules.hpp"
+#include "reshard/model/model_rows.hpp"
 #include "reshard/notations/hlo.hpp"
 #include "reshard/notations/notation.hpp"
 #include "reshard/planner/cost.hpp"
@@ -157,6 +157,20 @@ void index(std::string_view bytes) {
     for (const auto& [name, file] : *read) require(file.find('/') == std::string::npos, "a path out of the folder");
 }
 
+// Equal layers are understood once, with the rows of all tensors.
+void rules_by_layer(std::string_view list, std::string_view rules, const CheckpointMapping& mapping,
+                    const RowSchedule& schedule) {
+    const auto model = ModelRows::make(rules, list);
+    require(model.has_value(), "rules fail for layers only");
+    require(model->array_count() == mapping.ends.size(), "layers have other moves");
+    for (std::size_t i = 0; i < mapping.ends.size(); ++i)
+        require(model->names(i) == std::pair(mapping.sources[mapping.ends[i].source].name,
+                                             mapping.targets[mapping.ends[i].target].name),
+                "a move of a layer has other names");
+    for (Index rank = 0; rank < std::min<Index>(schedule.rank_count(), 8); ++rank)
+        require(model->rows(rank) == schedule.rows(rank), "a layer has other rows");
+}
+
 // The list, an empty line, the rules. The resulting moves make a schedule, and the parts of a tensor make up the
 // tensor.
 void rules(std::string_view bytes) {
@@ -186,6 +200,7 @@ void rules(std::string_view bytes) {
         if (device_count(*tensor.layout) > devices_max) return;
     const auto schedule = RowSchedule::make(model->moves);
     require(schedule.has_value(), "moves that have no rows");
+    if (tensors->size() <= 10'000) rules_by_layer(bytes.substr(0, end), bytes.substr(end), *model, *schedule);
 }
 
 constexpr std::array<Target, 14> all = {{{"mesh", mesh},

@@ -117,6 +117,20 @@ class Rows(unittest.TestCase):
         with self.assertRaisesRegex(reshard.InputError, "line"):
             reshard.CheckpointMapping(rules + "lost = -\n", listed)
 
+    def test_equal_layers_as_one_line(self):
+        rules = "source x=2\n*.norm = -\notherwise = [x, -]\ntarget x=2[2,3]\n"
+        rules += "l.{n}.qkv = [x, -] <- l.{n}.q + l.{n}.k\notherwise = -\n"
+        short = reshard.CheckpointMapping(rules, "l.{n:7}.q f32[8,4]\nl.{n:7}.k f32[4,4]\nl.{n:7}.norm f32[4]\n")
+        parts = (("q", (8, 4)), ("k", (4, 4)), ("norm", (4,)))
+        long = reshard.CheckpointMapping(rules, [(f"l.{n}.{part}", "f32", shape) for n in range(7) for part, shape in parts])
+        self.assertEqual((short.ends, short.ranks, len(short)), (long.ends, 4, 21))
+        self.assertEqual({name: str(layout) for name, layout in short.targets.items()},
+                         {name: str(layout) for name, layout in long.targets.items()})
+        for rank in range(4):
+            for side in ("send", "receive"):
+                self.assertTrue((short.rows(rank, side) == long.rows(rank, side)).all())
+        self.assertEqual(len(short.rows(0)), 7 * 3)
+
     def test_what_is_refused(self):
         layout, summed = reshard.parse_layout("x=2", "f32[4@x]"), reshard.parse_layout("x=2", "f32[4]{U:x}")
         with self.assertRaises(reshard.UnsupportedError):

@@ -47,27 +47,29 @@ void add(RowTotals& totals, Index rank, const std::vector<AnyRow>& rows, std::ve
 
 }  // namespace
 
-Result<RowTotals> write_rows(const std::string& folder, const RowSchedule& schedule, RowSide side, bool nested,
-                             const std::vector<std::pair<std::string, std::string>>& names) {
+Result<RowTotals> write_rows(const std::string& folder, const WrittenMove& move, RowSide side, bool nested) {
     RESHARD_TRY(auto& made, destination_of_folder(folder, Contents::rows).and_then(NewFolder::begin));
     const PartialFolder partial{made.path(), folder};
     RowTotals totals;
-    std::vector<Index> others(static_cast<std::size_t>(schedule.rank_count()), 0);
+    std::vector<Index> others(static_cast<std::size_t>(move.ranks), 0);
     Index own_max = 0;
-    for (Index rank = 0; rank < schedule.rank_count(); ++rank) {
+    for (Index rank = 0; rank < move.ranks; ++rank) {
         const auto write = [&](const auto& rows, const char* descr) -> Result<void> {
             add(totals, rank, rows, others, own_max);
             const std::string header = files::npy_header(descr, false, {std::ssize(rows)});
             return write_file(partial, fmt::format("rank{}.rows.npy", rank), header, std::as_bytes(std::span(rows)));
         };
-        RESHARD_CHECK(nested ? write(schedule.nested_rows(rank, side), nested_row_descr)
-                             : write(schedule.rows(rank, side), row_descr));
+        RESHARD_CHECK(nested ? write(move.nested_rows(rank, side), nested_row_descr)
+                             : write(move.rows(rank, side), row_descr));
     }
     const Index others_max = others.empty() ? 0 : *std::ranges::max_element(others);
     totals.sent_bytes_max = side == RowSide::send ? own_max : others_max;
     totals.received_bytes_max = side == RowSide::send ? others_max : own_max;
     std::string lines = "source\ttarget\n";
-    for (const auto& [source, target] : names) lines += printable(source) + "\t" + printable(target) + "\n";
+    for (std::size_t array = 0; array < move.arrays; ++array) {
+        const auto [source, target] = move.names(array);
+        lines += printable(source) + "\t" + printable(target) + "\n";
+    }
     RESHARD_CHECK(write_file(partial, "arrays.tsv", lines, {}));
     RESHARD_CHECK(made.commit());
     return totals;

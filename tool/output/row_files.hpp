@@ -1,6 +1,8 @@
 // The rows of every rank as .npy files that numpy opens as structured arrays.
 #pragma once
 
+#include <functional>
+
 #include "reshard/model/rows.hpp"
 #include "tool/output/new_file.hpp"
 
@@ -15,9 +17,19 @@ struct RowTotals {
     Index received_bytes_max = 0;
 };
 
+/// A move whose rows are written.
+struct WrittenMove {
+    Index ranks = 0;
+    std::size_t arrays = 0;
+    std::size_t questions = 0;                                                    ///< different ones among the arrays
+    std::function<std::vector<Row>(Index rank, RowSide side)> rows;               ///< of one rank
+    std::function<std::vector<NestedRow>(Index rank, RowSide side)> nested_rows;  ///< the same
+    std::function<std::pair<std::string, std::string>(std::size_t)> names;        ///< of an array at both ends
+};
+
 /// Writes rank0.rows.npy and so on, for every rank, with rows or nested rows, and arrays.tsv with a line for each
 /// array: its names at both ends. The new folder replaces an old one. Errors: io.
-[[nodiscard]] Result<RowTotals> write_rows(const std::string& folder, const RowSchedule& schedule, RowSide side,
-                                           bool nested, const std::vector<std::pair<std::string, std::string>>& names);
+[[nodiscard]] Result<RowTotals> write_rows(const std::string& folder, const WrittenMove& move, RowSide side,
+                                           bool nested);
 
 }  // namespace reshard::cli

@@ -19,7 +19,9 @@ struct ListedTensor {
 };
 
 /// Parses lines `name dtype[shape]`, as in `model.norm.weight bf16[7168]`. Empty lines and comments after # are
-/// ignored. Errors, with the line and the place: syntax; mismatch (a name that is listed twice); overflow.
+/// ignored. In a name {n:61} stands for the numbers below 61, and {n:3:61} for the numbers from 3 on. Consecutive lines
+/// that begin with the same number are repeated together: all lines for 0, then all lines for 1. Errors, with the line
+/// and the place: syntax; mismatch (a name that is listed twice); overflow; unsupported (over 2^20 tensors by numbers).
 [[nodiscard]] Result<std::vector<ListedTensor>> parse_tensors(std::string_view text);
 
 /// A tensor at one end of a move.

@@ -7,7 +7,7 @@
 // AVX2, SSE2 or NEON. Only non-temporal stores and prefetches have their own names.
 #pragma once
 
-#include "src/copy/kernels/transpose.hpp"
+#include "src/copy/kernels/products.hpp"
 
 namespace reshard::KERNELS_NAMESPACE {
 
@@ -18,6 +18,7 @@ const CopyKernels kernels = {KERNELS_NAME,
                              {{copy_transposed<Turn1>, copy_transposed<Turn2>, copy_transposed<Turn4>,
                                copy_transposed<Turn8>, copy_transposed<Turn16>},
                               {stream_transposed<Turn1>, stream_transposed<Turn2>, stream_transposed<Turn4>,
-                               stream_transposed<Turn8>, stream_transposed<Turn16>}}};
+                               stream_transposed<Turn8>, stream_transposed<Turn16>}},
+                             {sum_products<Pass::read>, sum_products<Pass::copy>, sum_products<Pass::stream>}};
 
 }  // namespace reshard::KERNELS_NAMESPACE

@@ -4,6 +4,7 @@
 //   deal        the same for several sources or targets, interleaved row by row
 //   transpose   a plane, contiguous along one dimension in the source and along the other in the target,
 //               transposed in registers, for elements of 1, 2, 4, 8 and 16 bytes
+//   products    the sum of products of keys and words, for digests; the words may be copied on the way
 //
 // Each kernel exists with plain stores, and with non-temporal stores of whole cache lines. The latter go past the
 // caches: they are twice as fast if the target is larger than the caches, and slower if it is not.
@@ -51,6 +52,12 @@ struct Plane {
     std::int64_t target_stride = 0;
 };
 
+/// A sum of 64-bit products: low + 2^32 * high. Exact below 2^32 products.
+struct ProductSum {
+    std::uint64_t low = 0;
+    std::uint64_t high = 0;
+};
+
 /// The instruction sets that kernels are compiled for.
 enum class Instructions { plain, avx2, avx512 };
 
@@ -62,10 +69,15 @@ struct CopyKernels {
     using CopyRows = void (*)(const Rows&, const std::byte* source, std::byte* target);
     using DealRows = void (*)(std::span<Lane> lanes, std::int64_t rows);
     using Transpose = void (*)(const Plane&, const std::byte* source, std::byte* target);
+    /// Sums keys[i] * word i over the words of 4 bytes of so many cache lines. pre of a pass that streams: the target
+    /// begins with a line.
+    using SumProducts = ProductSum (*)(const std::uint32_t* keys, const std::byte* source, std::byte* target,
+                                       std::int64_t lines);
     const char* name;
-    CopyRows rows[2];           // by Store
-    DealRows deal[2];           // moves the next `rows` rows of all lanes, and advances the lanes
-    Transpose transpose[2][5];  // by Store, and log2 of the element's bytes
+    CopyRows rows[2];             // by Store
+    DealRows deal[2];             // moves the next `rows` rows of all lanes, and advances the lanes
+    Transpose transpose[2][5];    // by Store, and log2 of the element's bytes
+    SumProducts sum_products[3];  // reads only; copies by each Store
 };
 
 /// The best kernels that this processor runs. Always the same answer.
