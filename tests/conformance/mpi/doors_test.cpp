@@ -86,7 +86,7 @@ public:
 
     void step(int number) {
         const std::size_t chosen = draw(all_.size());
-        const auto mistake = draw(4) == 0 ? static_cast<Mistake>(draw(mistakes)) : Mistake::none;
+        const auto mistake = draw(12) == 0 ? static_cast<Mistake>(draw(mistakes)) : Mistake::none;
         const int faulty = static_cast<int>(draw(static_cast<std::size_t>(world_size_of())));
         const std::size_t other = (chosen + 1 + draw(all_.size() - 1)) % all_.size();
         const bool allocated = draw(2) == 0;
