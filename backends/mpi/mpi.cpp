@@ -11,6 +11,7 @@
 #include "backends/mpi/base/agree.hpp"
 #include "backends/mpi/base/transport.hpp"
 #include "backends/mpi/messages/messages.hpp"
+#include "backends/mpi/shm/node_board.hpp"
 #include "backends/mpi/shm/registry.hpp"
 #include "backends/mpi/shm/shm_copy.hpp"
 #include "src/base/try.hpp"
@@ -207,12 +208,20 @@ public:
         RESHARD_ASSIGN(messages_, prepared_.messages_.bind(buffers));
         return {};
     }
-    Result<std::unique_ptr<Ticket>> start() override {
+    Result<std::unique_ptr<Ticket>> start() override { return begin(nullptr); }
+    Result<std::unique_ptr<Ticket>> start_if(const Agreed& agreed) override { return begin(&agreed); }
+    [[nodiscard]] std::vector<double> step_seconds() const override;
+
+private:
+    // In a node a rank announces its run before it agrees, so the agreement is the first meeting of the run too.
+    // Messages may write a target, so they begin after it.
+    Result<std::unique_ptr<Ticket>> begin(const Agreed* agreed) {
         if (prepared_.node_) {
             RESHARD_CHECK(node_buffers_.renew(prepared_.node_->arena()));
         }
         if (messages_) {
             RESHARD_CHECK(messages_->renew());
+            if (agreed != nullptr) RESHARD_CHECK((*agreed)());
         }
         prepared_.begin_run();
         if (messages_) {
@@ -224,15 +233,17 @@ public:
         }
         std::unique_ptr<ShmCopy> node;
         if (prepared_.node_) node = std::make_unique<ShmCopy>(*prepared_.node_, node_buffers_);
+        if (agreed != nullptr && !messages_) {
+            if (node) RESHARD_CHECK(node->pack_first());
+            RESHARD_CHECK((*agreed)());
+        }
         std::unique_ptr<Ticket> run;
         if (messages_) {
             RESHARD_ASSIGN(run, messages_->start());
         }
         return std::make_unique<BothRuns>(std::move(node), std::move(run), prepared_, node_seconds_);
     }
-    [[nodiscard]] std::vector<double> step_seconds() const override;
 
-private:
     MpiPrepared& prepared_;
     ShmAddresses node_buffers_;
     std::unique_ptr<MessageBound> messages_;
@@ -284,7 +295,7 @@ public:
     // Collective. Tries once which ranks reach each other's memory, and asks how messages travel between the others.
     Result<void> find_node() {
         RESHARD_ASSIGN(nodes_, find_nodes(communicator(), options_, arena()));
-        if (nodes_.is_all()) return {};
+        if (nodes_.is_all()) return meet_in_node();
         RESHARD_TRY(const auto& at_once, bytes_sent_at_once(communicator()));
         options_.piece_bytes = std::min(options_.piece_bytes, at_once);
         return {};
@@ -321,6 +332,14 @@ public:
     }
 
 private:
+    // Ranks that lack the memory for a board meet by letters, all together.
+    Result<void> meet_in_node() {
+        auto board = NodeBoard::make(nodes_.own.get(), options_.timeout);
+        RESHARD_TRY(const auto& all, least(communicator(), {static_cast<char>(board ? 1 : 0)}));
+        if (all.front() != 0) meet_at(std::move(*board));
+        return {};
+    }
+
     Options options_;
     NodeMap nodes_;
 };

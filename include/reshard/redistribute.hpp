@@ -60,8 +60,8 @@ public:
     /// For tiles that lie otherwise, and for ranks that do not all know the layouts. Collective. `name` is this rank's
     /// own name for the move, not empty. If all ranks find the executor of one earlier call under their names, returns
     /// it. Otherwise calls `ask` on all ranks, which may communicate, and prepares the move that it returns. The
-    /// executor is valid until the next call of this object. Needs a backend whose agree waits for all ranks, so not the
-    /// local one. Errors: those of `ask`, synthesize and Executor::prepare; after an error nothing is kept.
+    /// executor is valid until the next call of this object. Needs a backend whose agree waits for all ranks, so not
+    /// the local one. Errors: those of `ask`, synthesize and Executor::prepare; after an error nothing is kept.
     [[nodiscard]] Result<Executor*> executor_of(std::string_view name,
                                                 const std::function<Result<Redistribution>()>& ask);
     /// Gives back everything but the plans. All ranks call it between the same calls.
@@ -75,13 +75,16 @@ private:
         Redistribution move;
         std::string name;      // empty if the caller gave the layouts
         std::uint64_t number;  // ranks compare it
+        std::size_t in_bytes;  // of this rank's dense tiles
+        std::size_t out_bytes;
         Executor executor;
+        [[nodiscard]] bool fits(ConstElements in, Elements out) const;
     };
     [[nodiscard]] Result<std::unique_ptr<Ticket>> try_start(const Layout& source, const Layout& target,
                                                             ConstElements in, Elements out);
-    [[nodiscard]] Result<Executor*> find_or_prepare(const Layout& source, const Layout& target, ConstElements in,
-                                                    Elements out);
-    [[nodiscard]] Executor* use(std::list<Entry>::iterator known);
+    [[nodiscard]] Result<std::unique_ptr<Ticket>> start_known(Entry& entry, ConstElements in, Elements out);
+    [[nodiscard]] Result<std::unique_ptr<Bound>> bind(Executor& executor, ConstElements in, Elements out);
+    [[nodiscard]] Entry& use(std::list<Entry>::iterator known);
     [[nodiscard]] Result<Executor*> prepare(Result<Redistribution> move, std::string_view name, std::uint64_t number);
     [[nodiscard]] Result<std::span<std::byte>> workspace_of(const Executor& executor);
 

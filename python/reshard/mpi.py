@@ -147,10 +147,9 @@ def redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out
     that passed no array or no layout, and InputError on the others. TypeError on one rank alone: no communicator.
     BackendError: MPI or a peer failed. After an error the next call prepares anew.
     """
-    address = _address(comm)
     if out is None:
         out = empty_tile(target, comm.rank)
-    _mpi.redistribute(address, array, source, target, out)
+    _mpi.redistribute(_addressof(comm), array, source, target, out)  # the decorator has checked it
     return out
 
 

@@ -38,6 +38,11 @@ Result<std::unique_ptr<Ticket>> Bound::start_withheld() {
 
 Result<std::unique_ptr<Ticket>> Bound::start_withheld_on(void*) { return start_withheld(); }
 
+Result<std::unique_ptr<Ticket>> Bound::start_if(const Agreed& agreed) {
+    RESHARD_CHECK(agreed());
+    return start();
+}
+
 Result<std::unique_ptr<Ticket>> Bound::start_on(void* queue) {
     if (queue == nullptr) return start();
     return fail(Code::unsupported, "this backend has no queues");

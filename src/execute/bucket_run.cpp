@@ -27,7 +27,8 @@ constexpr Index longest = std::chrono::microseconds(Interrupt::interval).count()
 // How a run was started.
 struct Started {
     bool withheld = false;
-    std::optional<void*> queue;  // none: where the backend likes
+    std::optional<void*> queue = {};  // none: where the backend likes
+    const Agreed* agreed = nullptr;   // null: nothing is agreed
 };
 
 Result<std::unique_ptr<Ticket>> start_one(Bound& bound, const std::optional<void*>& queue) {
@@ -253,6 +254,11 @@ public:
         const std::size_t at_once = buckets_->queued() ? buckets_->bounds.size() : 1;
         return guarded(std::min(at_once, buckets_->bounds.size()), {});
     }
+    Result<std::unique_ptr<Ticket>> start_if(const Agreed& agreed) override {
+        if (!buckets_->bounds.empty() && !buckets_->queued()) return guarded(1, {.agreed = &agreed});
+        RESHARD_CHECK(agreed());
+        return start();
+    }
     Result<std::unique_ptr<Ticket>> start_on(void* queue) override {
         return guarded(buckets_->bounds.size(), {.withheld = false, .queue = queue});
     }
@@ -284,8 +290,10 @@ private:
         if (state_->in_flight) return fail(Code::mismatch, "another run of this executor is still in flight");
         std::vector<std::unique_ptr<Ticket>> started;
         for (std::size_t i = 0; i < at_once; ++i) {
-            auto run = start_one(*buckets_->bounds[i], how.queue);
-            if (!run && run.error().code == Code::unsupported && i == 0) {  // nothing was started
+            Bound& bound = *buckets_->bounds[i];
+            auto run = how.agreed != nullptr ? bound.start_if(*how.agreed) : start_one(bound, how.queue);
+            if (!run && how.agreed == nullptr && run.error().code == Code::unsupported &&
+                i == 0) {  // nothing was started
                 for (const auto& prepared : buckets_->prepared)
                     prepared->report_failure(named("start failed", run.error()));
                 return run;

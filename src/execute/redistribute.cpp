@@ -23,14 +23,16 @@ Result<void> fits(std::string_view name, std::span<const std::byte> bytes, std::
                                             count(own), size_of(layout.dtype), name, bytes.size()));
 }
 
+bool apart(ConstElements in, Elements out) {
+    const std::less<const std::byte*> before;  // ordered even between unrelated allocations
+    return in.bytes.empty() || out.bytes.empty() || !before(in.bytes.data(), out.bytes.data() + out.bytes.size()) ||
+           !before(out.bytes.data(), in.bytes.data() + in.bytes.size());
+}
+
 Result<void> fit(const Layout& source, const Layout& target, ConstElements in, Elements out, Index rank) {
     RESHARD_CHECK(fits("in", in.bytes, in.dtype, source, rank));
     RESHARD_CHECK(fits("out", out.bytes, out.dtype, target, rank));
-    const std::less<const std::byte*> before;  // ordered even between unrelated allocations
-    const bool apart = !before(in.bytes.data(), out.bytes.data() + out.bytes.size()) ||
-                       !before(out.bytes.data(), in.bytes.data() + in.bytes.size());
-    if (apart || in.bytes.empty() || out.bytes.empty()) return {};
-    return fail(Code::mismatch, "`in` and `out` overlap in memory");
+    return apart(in, out) ? Result<void>() : fail(Code::mismatch, "`in` and `out` overlap in memory");
 }
 
 // Ranks that prepare compare the plan's fingerprint. A rank that has prepared already must not agree with them.
@@ -64,27 +66,44 @@ Result<std::unique_ptr<Ticket>> Redistributor::start(const Layout& source, const
     return run;
 }
 
+// Each call agrees once, whatever happens, so that all ranks learn of an error on one of them.
 Result<std::unique_ptr<Ticket>> Redistributor::try_start(const Layout& source, const Layout& target, ConstElements in,
                                                          Elements out) {
-    RESHARD_TRY(Executor* const executor, find_or_prepare(source, target, in, out));
-    RESHARD_TRY(const auto workspace, workspace_of(*executor));
-    RESHARD_TRY(const auto& bound, executor->bind(Buffers{in.bytes, out.bytes, workspace}));
-    return bound->start();
-}
-
-// Each call agrees once, whatever happens, so that all ranks learn of an error on one of them.
-Result<Executor*> Redistributor::find_or_prepare(const Layout& source, const Layout& target, ConstElements in,
-                                                 Elements out) {
     const auto known = std::ranges::find_if(entries_, [&](const Entry& entry) {
         return entry.name.empty() && entry.move.source == source && entry.move.target == target;
     });
+    if (known != entries_.end() && known->fits(in, out)) return start_known(use(known), in, out);
     Result<void> well;
     if (known == entries_.end()) well = validate(source).and_then([&] { return validate(target); });
     if (well) well = fit(source, target, in, out, backend_.rank());
-    if (!well) return prepare(tl::unexpected(well.error()), {}, 0);
-    if (known == entries_.end()) return prepare(Redistribution{source, target}, {}, 0);
-    RESHARD_CHECK(backend_.agree(known->number));
-    return use(known);
+    auto move = well.map([&] { return Redistribution{source, target}; });
+    RESHARD_TRY(Executor* const executor, prepare(std::move(move), {}, 0));
+    RESHARD_TRY(const auto& bound, bind(*executor, in, out));
+    return bound->start();
+}
+
+// The sizes of tiles are kept, since a small move takes no longer than it takes to find them.
+bool Redistributor::Entry::fits(ConstElements in, Elements out) const {
+    return in.bytes.size() == in_bytes && out.bytes.size() == out_bytes &&
+           in.dtype.value_or(move.source.dtype) == move.source.dtype &&
+           out.dtype.value_or(move.target.dtype) == move.target.dtype && apart(in, out);
+}
+
+// The agreement of a known pair travels with the run.
+Result<std::unique_ptr<Ticket>> Redistributor::start_known(Entry& entry, ConstElements in, Elements out) {
+    bool agreed = false;
+    const auto agree = [&] {
+        agreed = true;
+        return backend_.agree(entry.number);
+    };
+    auto run = bind(entry.executor, in, out).and_then([&](const auto& bound) { return bound->start_if(agree); });
+    if (!run && !agreed) RESHARD_CHECK(backend_.agree(tl::unexpected(run.error())));
+    return run;
+}
+
+Result<std::unique_ptr<Bound>> Redistributor::bind(Executor& executor, ConstElements in, Elements out) {
+    RESHARD_TRY(const auto workspace, workspace_of(executor));
+    return executor.bind(Buffers{in.bytes, out.bytes, workspace});
 }
 
 // Ranks bring different numbers if one has not kept the move, or if its name means another move now. Then all prepare
@@ -94,16 +113,16 @@ Result<Executor*> Redistributor::executor_of(std::string_view name,
     ++calls_;
     const auto known = std::ranges::find(entries_, name, &Entry::name);
     const auto agreed = backend_.agree(known == entries_.end() ? 0 : known->number);
-    if (agreed && known != entries_.end()) return use(known);
+    if (agreed && known != entries_.end()) return &use(known).executor;
     const bool anew = agreed || agreed.error().code == Code::mismatch;
     auto made = anew ? prepare(ask(), name, calls_) : tl::unexpected(agreed.error());
     if (!made) clear();
     return made;
 }
 
-Executor* Redistributor::use(std::list<Entry>::iterator known) {
+Redistributor::Entry& Redistributor::use(std::list<Entry>::iterator known) {
     entries_.splice(entries_.begin(), entries_, known);
-    return &entries_.front().executor;
+    return entries_.front();
 }
 
 Result<Executor*> Redistributor::prepare(Result<Redistribution> move, std::string_view name, std::uint64_t number) {
@@ -114,7 +133,12 @@ Result<Executor*> Redistributor::prepare(Result<Redistribution> move, std::strin
     if (made && entries_.size() == executors_max) entries_.pop_back();
     RESHARD_TRY(auto& executor, Executor::prepare(made, backend_, move ? move->storages : Storages{}));
     if (name.empty()) number = number_of_prepared(*made);
-    entries_.push_front({std::move(*move), std::string(name), number, std::move(executor)});
+    const auto bytes = [&](const Layout& layout) {
+        return tile_count(layout, backend_.rank()) * static_cast<std::size_t>(size_of(layout.dtype));
+    };
+    const std::size_t in_bytes = bytes(move->source);
+    const std::size_t out_bytes = bytes(move->target);
+    entries_.push_front({std::move(*move), std::string(name), number, in_bytes, out_bytes, std::move(executor)});
     return &entries_.front().executor;
 }
 

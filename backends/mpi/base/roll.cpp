@@ -10,6 +10,7 @@
 #include "backends/mpi/base/polled.hpp"
 #include "src/base/interrupt.hpp"
 #include "src/base/try.hpp"
+#include "src/execute/flights.hpp"
 
 namespace reshard::mpi {
 namespace {
@@ -18,6 +19,7 @@ using Clock = Post::Clock;
 
 constexpr auto grace = std::chrono::seconds(2);             // for the answer of a rank that has come
 constexpr auto last_word = std::chrono::milliseconds(100);  // for an answer that is on its way
+constexpr auto quiet = std::chrono::milliseconds(20);       // at the board, before a rank writes letters
 
 std::string_view name(std::int32_t call) {
     return call == static_cast<std::int32_t>(Call::agree) ? "Backend::agree" : "Backend::prepare";
@@ -116,10 +118,38 @@ Result<void> Roll::meet(Call call, const Result<std::uint64_t>& own) {
     Letter arrived = letter(Word::arrived);
     arrived.call = static_cast<std::int32_t>(call);
     arrived.write(own);
-    const Verdict verdict = rank_ == 0 ? preside(arrived) : attend(arrived);
+    const Verdict verdict = meet(arrived);
     if (verdict.last) broken_ = verdict.on_all.error();
     if (!own) return tl::unexpected(own.error());
     return verdict.on_all;
+}
+
+// A rank that was interrupted waits for nobody, so it does not come to the board. Runs of this thread that are in
+// flight must go on meanwhile, and only letters look after them.
+Roll::Verdict Roll::meet(const Letter& own) {
+    at_board_ = false;
+    if (board_ && own.code >= 0 && Interrupt::raised())
+        static_cast<void>(board_->close(number_));
+    else if (board_)
+        at_board_ = board_->come(own);
+    const bool alone = Flights::of_this_thread()->empty();
+    if (const auto met = on_board(own, alone ? quiet : std::chrono::microseconds(0))) return *met;
+    return rank_ == 0 ? preside(own) : attend(own);
+}
+
+// The answer of the board, once all ranks have come there. The same on all ranks.
+std::optional<Roll::Verdict> Roll::on_board(const Letter& own, std::chrono::microseconds most) const {
+    if (!at_board_ || !board_->all_come(number_, most)) return std::nullopt;
+    if (board_->agrees(own)) return Verdict{};
+    std::map<int, Letter> come;
+    for (int rank = 0; rank < size_; ++rank) come.emplace(rank, board_->letter_of(rank, number_));
+    return compare(come);
+}
+
+// Closes the board, since this rank goes by letters. Too late if all ranks have come: then the board's answer counts.
+std::optional<Roll::Verdict> Roll::leave_board(const Letter& own) const {
+    if (!at_board_ || board_->close(number_)) return std::nullopt;
+    return on_board(own, std::chrono::microseconds(0));
 }
 
 // Letters of calls to come are kept: a call that has failed is over for the others before the last rank comes to it.
@@ -139,6 +169,7 @@ Roll::Verdict Roll::preside(const Letter& own) {
     std::optional<Letter> withdrew;
     bool said = false;
     for (Pace pace;; pace.rest()) {
+        if (const auto met = on_board(own, std::chrono::microseconds(0))) return *met;
         collect();
         for (const Letter& letter : mail_) {
             if (letter.number != number_) continue;
@@ -151,6 +182,9 @@ Roll::Verdict Roll::preside(const Letter& own) {
         if (!verdict && Interrupt::raised())
             verdict = own.brought() ? Verdict{fail(Code::backend, interrupted(own))} : compare(come);
         if (verdict) {
+            if (const auto met = leave_board(own)) return *met;
+            const bool all_wait = come.size() == static_cast<std::size_t>(size_) && !withdrew && !verdict->last;
+            if (board_ && all_wait) board_->open_after(number_);
             Letter answer = letter(Word::verdict);
             const std::uint64_t last = verdict->last ? 1 : 0;
             answer.write(verdict->on_all.map([&] { return last; }));
@@ -175,7 +209,8 @@ std::optional<Roll::Verdict> Roll::judge(const std::map<int, Letter>& come, bool
     if (in_time) return std::nullopt;
     std::vector<int> missing;
     for (int rank = 0; rank < size_; ++rank) {
-        if (!come.contains(rank)) missing.push_back(rank);
+        const bool at_board = at_board_ && board_->has_come(rank, number_);
+        if (!come.contains(rank) && !at_board) missing.push_back(rank);
     }
     return last(
         fmt::format("{} did not come to {} within {}", in_list(missing), name(come.at(0).call), in_words(timeout_)));
@@ -197,8 +232,9 @@ Roll::Verdict Roll::compare(const std::map<int, Letter>& come) const {
 // Rank 0 decides. A rank that gives up says so, and takes an answer that is on its way. One that was interrupted says
 // so to all: rank 0 may be late too. A rank that has failed itself knows the answer.
 Roll::Verdict Roll::attend(const Letter& own) {
-    post_->send(0, own);
-    auto until = Clock::now() + timeout_;
+    const auto begin = Clock::now();
+    auto until = begin + timeout_;
+    bool told = false;  // rank 0 has this rank's letter
     bool here = false;
     std::optional<Verdict> given_up;
     const auto abandon = [&](std::string why, bool last) {
@@ -206,8 +242,13 @@ Roll::Verdict Roll::attend(const Letter& own) {
         until = Clock::now() + last_word;
     };
     for (Pace pace;; pace.rest()) {
+        if (const auto met = on_board(own, std::chrono::microseconds(0))) return *met;
+        const bool writes = !at_board_ || !board_->is_open() || Clock::now() - begin > quiet;
+        if (writes && !std::exchange(told, true)) post_->send(0, own);
         collect();
         for (const auto& [rank, letter] : left_) {
+            if (rank != 0 && letter.word != Word::withdrew) continue;
+            if (const auto met = leave_board(own)) return *met;
             if (letter.word == Word::withdrew) return {fail(Code::backend, std::string(letter.message())), true};
             if (rank == 0) return {fail(Code::backend, "rank 0 dropped its backend"), true};
         }
@@ -220,6 +261,10 @@ Roll::Verdict Roll::attend(const Letter& own) {
         const bool in_time = Clock::now() < until;
         if (given_up && !in_time) return *given_up;
         if (given_up) continue;
+        if (Interrupt::raised() || !in_time) {
+            if (const auto met = leave_board(own)) return *met;
+            if (!std::exchange(told, true)) post_->send(0, own);
+        }
         if (Interrupt::raised()) {
             if (!own.brought()) return {own.brought().map([](std::uint64_t) {})};
             withdraw(interrupted(own), false);

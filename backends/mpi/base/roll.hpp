@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "backends/mpi/base/post.hpp"
+#include "backends/mpi/base/board.hpp"
 #include "reshard/backends/backend.hpp"
 
 namespace reshard::mpi {
@@ -18,13 +18,16 @@ enum class Call : std::int32_t { agree, prepare };
 [[nodiscard]] Result<void> all_come(MPI_Comm communicator, const Result<void>& own, std::string_view call,
                                     std::chrono::milliseconds timeout);
 
-/// The roll of one backend. Ranks meet at rank 0, and a rank that is missing after the timeout is named to all.
-/// Blocking calls may follow a call that is well.
+/// The roll of one backend. Ranks meet at rank 0, and a rank that is missing after the timeout is named to all. Ranks
+/// of one node meet at a board instead, as long as it is open. Blocking calls may follow a call that is well.
 class Roll : NonCopyable {
 public:
     /// Collective.
     [[nodiscard]] static Result<std::unique_ptr<Roll>> make(MPI_Comm communicator, std::chrono::milliseconds timeout);
     ~Roll();
+
+    /// Ranks meet there from now on. All ranks call it between the same calls.
+    void meet_at(std::unique_ptr<Board> board) { board_ = std::move(board); }
 
     /// Collective. Errors: mismatch, on all ranks, where values differ; the first failure that a rank brings instead of
     /// a value, with its code, and on that rank its own; backend where a rank did not come, gave up waiting, or has
@@ -50,12 +53,17 @@ private:
     void send_all(const Letter& letter) const;
     void withdraw(const std::string& why, bool last);  // tells all
     void collect();
+    Verdict meet(const Letter& own);
+    [[nodiscard]] std::optional<Verdict> on_board(const Letter& own, std::chrono::microseconds most) const;
+    [[nodiscard]] std::optional<Verdict> leave_board(const Letter& own) const;
     Verdict preside(const Letter& own);
     std::optional<Verdict> judge(const std::map<int, Letter>& come, bool in_time) const;
     [[nodiscard]] Verdict compare(const std::map<int, Letter>& come) const;
     Verdict attend(const Letter& own);
 
     std::shared_ptr<Post> post_;
+    std::unique_ptr<Board> board_;  // null: ranks meet by letters only
+    bool at_board_ = false;         // this rank came to the current call there
     std::chrono::milliseconds timeout_{};
     int rank_ = 0;
     int size_ = 1;

@@ -166,11 +166,11 @@ std::size_t BounceBuffers::open_halves() {
     return open;
 }
 
-// Open halves and the parts that stay on this rank get one piece each in turn: the source is read once, in order.
-bool BounceBuffers::fill(Signals& signals, const std::vector<const std::byte*>& sources,
-                         const std::vector<std::byte*>& targets, Store store) {
-    std::size_t open = open_halves();
-    if (open == 0) return false;
+// Open halves and the parts that stay on this rank (`between`) get one piece each in turn: the source is read once, in
+// order.
+template <class Between>
+void BounceBuffers::fill(Signals& signals, const std::vector<const std::byte*>& sources, std::size_t open,
+                         const Between& between) {
     while (open > 0) {
         for (Pair& pair : outgoing_) {
             if (pair.packed_bytes < 0 || pair.pieces.pack(pair.half(), pair.packed_bytes, sources, copies_)) continue;
@@ -181,9 +181,13 @@ bool BounceBuffers::fill(Signals& signals, const std::vector<const std::byte*>& 
             signals.wake(pair.peer);
         }
         copies_.run(bounce_store_);
-        staying_->move(sources, targets, store);
+        between();
     }
-    return true;
+}
+
+void BounceBuffers::pack(Signals& signals, const std::vector<const std::byte*>& sources) {
+    wanted_.clear();
+    fill(signals, sources, open_halves(), [] {});
 }
 
 bool BounceBuffers::drain(Signals& signals, Pair& pair, const std::vector<std::byte*>& targets, Store store) {
@@ -205,7 +209,9 @@ bool BounceBuffers::advance(Signals& signals, const std::vector<const std::byte*
     bool moved = false;
     for (bool moves = true; moves;) {
         wanted_.clear();
-        moves = fill(signals, sources, targets, store);
+        const std::size_t open = open_halves();
+        moves = open > 0;
+        fill(signals, sources, open, [&] { staying_->move(sources, targets, store); });
         for (Pair& pair : incoming_) moves = drain(signals, pair, targets, store) || moves;
         moved = moved || moves;
     }

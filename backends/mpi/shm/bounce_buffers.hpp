@@ -41,6 +41,9 @@ public:
     void restart(const std::vector<std::vector<char>>& to_stage, const std::vector<std::vector<char>>& from_stage,
                  const std::vector<char>& own, Store bounce_store);
 
+    /// Packs what there is room for, and writes no target.
+    void pack(Signals& signals, const std::vector<const std::byte*>& sources);
+
     /// Moves all that can move now; returns true if something moved. After that wanted() names the counters that this
     /// waits for, and any one of them is enough. It is empty once the run is over.
     bool advance(Signals& signals, const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets,
@@ -59,8 +62,8 @@ private:
         [[nodiscard]] std::byte* half() const { return halves + static_cast<Index>(moved % 2) * half_bytes; }
     };
     [[nodiscard]] std::size_t open_halves();
-    bool fill(Signals& signals, const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets,
-              Store store);
+    template <class Between>
+    void fill(Signals& signals, const std::vector<const std::byte*>& sources, std::size_t open, const Between& between);
     bool drain(Signals& signals, Pair& pair, const std::vector<std::byte*>& targets, Store store);
 
     Views views_;  // of the peers' buffers

@@ -101,7 +101,6 @@ Result<bool> ShmCopy::next(Slice most) {
             RESHARD_CHECK(buffers_.kept(*plan_.arena_));
             if (plan_.at_once_) {
                 stage_all();
-                phase_ = Phase::staging;
                 return true;
             }
             const auto there = wait(&SignalLine::entered, run_, plan_.partners_, most);
@@ -174,8 +173,17 @@ Result<void> ShmCopy::resolve() {
     return {};
 }
 
+Result<void> ShmCopy::pack_first() {
+    if (!plan_.at_once_) return {};
+    RESHARD_CHECK(buffers_.kept(*plan_.arena_));
+    stage_all();
+    plan_.bounce_buffers_.pack(signals_, own_sources_);
+    return {};
+}
+
 // No peer reaches the buffers, so no peer has to be ready yet.
 void ShmCopy::stage_all() {
+    phase_ = Phase::staging;
     std::vector<char> moves;
     for (const ShmCopyPlan::Array& array : plan_.arrays_) moves.push_back(array.moves ? 1 : 0);
     const std::vector<std::vector<char>> all(signals_.size(), moves);

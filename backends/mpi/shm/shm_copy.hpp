@@ -57,6 +57,9 @@ class ShmCopy final : public ShmRun {
 public:
     ShmCopy(ShmCopyPlan& plan, const ShmAddresses& buffers);
 
+    /// Packs what goes through bounce buffers at once, and waits for nobody. Writes no target. Call it before advance.
+    Result<void> pack_first();
+
 private:
     enum class Phase { entering, staging, leaving };
 

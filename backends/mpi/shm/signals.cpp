@@ -73,6 +73,11 @@ Index Signals::bytes(Index ranks, std::size_t addresses) {
     return 1024 + ranks * static_cast<Index>(sizeof(SignalLine) + sizeof(Counter) + addresses * sizeof(Address));
 }
 
+Result<bool> Signals::share_cores(MPI_Comm communicator) {
+    RESHARD_TRY(const auto& cores, usable_cores(communicator));
+    return cores < size_of_communicator(communicator);
+}
+
 Result<std::unique_ptr<Signals>> Signals::make(MPI_Comm communicator, const std::shared_ptr<Arena>& arena,
                                                std::size_t addresses, std::chrono::milliseconds timeout) {
     std::unique_ptr<Signals> signals(new Signals);
@@ -88,8 +93,8 @@ Result<std::unique_ptr<Signals>> Signals::make(MPI_Comm communicator, const std:
     RESHARD_TRY(const Address place, broadcast(communicator, taken.value_or(Address{}), 0));
     const auto reach = [&](const Address&) { return arena->reach(place, signals->views_); };
     RESHARD_TRY(auto* const memory, all_succeeded(communicator, taken.and_then(reach), 1));
-    RESHARD_TRY(const auto& cores, usable_cores(communicator));
-    signals->begin(memory, static_cast<std::int32_t>(arena->rank()), static_cast<std::size_t>(cores) < signals->size_);
+    RESHARD_TRY(const auto& crowded, share_cores(communicator));
+    signals->begin(memory, static_cast<std::int32_t>(arena->rank()), crowded);
     return signals;
 }
 

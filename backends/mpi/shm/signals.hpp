@@ -59,6 +59,8 @@ public:
                                                        std::chrono::milliseconds timeout);
 
     [[nodiscard]] static Index bytes(Index ranks, std::size_t addresses);
+    /// Collective. True if the ranks have fewer cores than there are ranks.
+    [[nodiscard]] static Result<bool> share_cores(MPI_Comm communicator);
 
     /// Takes memory of this rank that peers use, and returns its address. It is kept until all have left. Call it once.
     [[nodiscard]] Result<Address> take(Index bytes);

@@ -1,6 +1,7 @@
 // Runs. Bound buffers are started; a run in flight is polled, waited for, and told which pieces it may send.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -57,11 +58,17 @@ struct StartOptions {
     bool offers_withheld = false;  ///< no piece is sent before Ticket::offer; ranks may differ in this
 };
 
+/// The decision of all ranks, before a run may write a target.
+using Agreed = std::function<Result<void>()>;
+
 /// Buffers bound to prepared schedules. May be started any number of times, one run at a time.
 class Bound : NonCopyable {
 public:
     virtual ~Bound() = default;
     virtual Result<std::unique_ptr<Ticket>> start() = 0;  ///< begins a run. Errors: backend
+    /// Like start, but calls `agreed` once and fails with its error. No byte of a target is written before it succeeds.
+    /// The run may be announced to the peers before. Errors before the call: as start.
+    virtual Result<std::unique_ptr<Ticket>> start_if(const Agreed& agreed);
     /// The same, if sources are made piece by piece. Every executor's Bound supports it.
     Result<std::unique_ptr<Ticket>> start(const StartOptions& options) {
         return options.offers_withheld ? start_withheld() : start();

@@ -1,0 +1,117 @@
+#include "backends/mpi/shm/node_board.hpp"
+
+#include <cstddef>
+#include <cstring>
+
+#include "backends/mpi/base/agree.hpp"
+#include "src/base/try.hpp"
+
+namespace reshard::mpi {
+namespace {
+
+constexpr std::uint64_t closed = std::uint64_t{1} << 63;
+constexpr Index line_bytes = 64;
+
+Index signal_bytes(std::size_t ranks) {
+    return ceil_divide(Signals::bytes(static_cast<Index>(ranks), 0), line_bytes) * line_bytes;
+}
+
+}  // namespace
+
+// The memory lives as long as any rank maps it, so no rank waits for another when it drops its board.
+Result<std::unique_ptr<Board>> NodeBoard::make(MPI_Comm communicator, std::chrono::milliseconds timeout) {
+    const auto rank = static_cast<std::size_t>(rank_of(communicator));
+    const auto size = static_cast<std::size_t>(size_of_communicator(communicator));
+    RESHARD_TRY(const auto& crowded, Signals::share_cores(communicator));
+    auto own = rank == 0 ? Segment::make(bytes(size)) : Result<Segment>(fail(Code::backend, "rank 0 makes the board"));
+    if (own) own->leave_to_others();
+    RESHARD_TRY(const auto& name, broadcast(communicator, own ? own->name() : SegmentName{}, 0));
+    auto reached = rank == 0 ? std::move(own) : Segment::open(name);
+    RESHARD_TRY(auto& segment, all_succeeded(communicator, std::move(reached), 1));
+    auto board = std::make_unique<NodeBoard>(segment.data(), Signals::Among{rank, size, crowded}, timeout);
+    board->segment_.emplace(std::move(segment));
+    return board;
+}
+
+NodeBoard::NodeBoard(std::byte* memory, const Signals::Among& among, std::chrono::milliseconds timeout)
+    : letters_(memory + signal_bytes(among.size)), signals_(Signals::over(memory, among, 0, timeout)) {
+    for (std::size_t rank = 0; rank < among.size; ++rank) {
+        if (rank != among.rank) others_.push_back({rank, &signals_->line(rank).entered, 0});
+    }
+}
+
+Index NodeBoard::bytes(std::size_t ranks) {
+    return signal_bytes(ranks) + static_cast<Index>(sizeof(Count) + 2 * ranks * sizeof(Place));
+}
+
+std::atomic<std::uint64_t>& NodeBoard::count() const { return reinterpret_cast<Count*>(letters_)->word; }
+
+NodeBoard::Place& NodeBoard::place(std::size_t rank, std::uint64_t number) const {
+    return reinterpret_cast<Place*>(letters_ + sizeof(Count))[2 * rank + number % 2];
+}
+
+// The text of a letter is copied only after a failure: most letters have none.
+bool NodeBoard::come(const Letter& own) {
+    std::uint64_t come = count().load(std::memory_order_acquire);
+    if ((come & closed) != 0) return false;
+    Letter& mine = place(signals_->rank(), own.number).letter;
+    std::memcpy(&mine, &own, own.code < 0 ? offsetof(Letter, text) : sizeof own);
+    while (!count().compare_exchange_weak(come, come + 1, std::memory_order_acq_rel, std::memory_order_acquire)) {
+        if ((come & closed) != 0) return false;
+    }
+    signals_->line(signals_->rank()).entered.store(own.number, std::memory_order_release);
+    for (const Signals::Wanted& other : others_) signals_->wake(other.rank);
+    return true;
+}
+
+bool NodeBoard::has_come(int rank, std::uint64_t number) const {
+    return signals_->line(static_cast<std::size_t>(rank)).entered.load(std::memory_order_acquire) >= number;
+}
+
+// After a meeting by letters the count says that it was complete. The letters here are then of an earlier one.
+bool NodeBoard::is_complete(std::uint64_t number) const {
+    if ((count().load(std::memory_order_acquire) & ~closed) < number * signals_->size()) return false;
+    for (std::size_t rank = 0; rank < signals_->size(); ++rank) {
+        if (place(rank, number).letter.number != number) return false;
+    }
+    return true;
+}
+
+// Reports of the signals, such as a peer that died, are left to the letters.
+bool NodeBoard::all_come(std::uint64_t number, std::chrono::microseconds most) {
+    if (is_complete(number)) return true;
+    if (most <= only_poll || others_.empty()) return false;
+    for (Signals::Wanted& other : others_) other.least = number;
+    static_cast<void>(signals_->wait(others_, Signals::Need::all, Signals::Clock::now(), most));
+    return is_complete(number);
+}
+
+bool NodeBoard::agrees(const Letter& own) const {
+    for (std::size_t rank = 0; rank < signals_->size(); ++rank) {
+        const Letter& theirs = place(rank, own.number).letter;
+        if (theirs.code >= 0 || theirs.value != own.value || theirs.call != own.call) return false;
+    }
+    return true;
+}
+
+const Letter& NodeBoard::letter_of(int rank, std::uint64_t number) const {
+    return place(static_cast<std::size_t>(rank), number).letter;
+}
+
+bool NodeBoard::is_open() const { return (count().load(std::memory_order_acquire) & closed) == 0; }
+
+bool NodeBoard::close(std::uint64_t number) {
+    std::uint64_t come = count().load(std::memory_order_acquire);
+    while ((come & closed) == 0) {
+        if (come >= number * signals_->size()) return false;
+        if (count().compare_exchange_weak(come, come | closed, std::memory_order_acq_rel, std::memory_order_acquire))
+            return true;
+    }
+    return (come & ~closed) < number * signals_->size();
+}
+
+void NodeBoard::open_after(std::uint64_t number) {
+    count().store(number * signals_->size(), std::memory_order_release);
+}
+
+}  // namespace reshard::mpi

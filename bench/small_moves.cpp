@@ -1,0 +1,253 @@
+// Small moves of rows to columns: what the front doors cost beside a kept executor and MPI's own call. All contestants
+// run in one launch, in turn, round by round. A time is the slowest rank's. Run it under mpirun on 2, 4 or 8 ranks; it
+// prints a table.
+//   small_moves [ROUNDS [CALLS]]
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "reshard/backends/mpi.hpp"
+#include "reshard/reshard.hpp"
+#ifdef RESHARD_HAS_C
+#include "reshard/c_mpi.h"
+#endif
+
+namespace reshard {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+int world_rank() {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+}
+
+int world_size() {
+    int ranks = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    return ranks;
+}
+
+template <class Value>
+Value require(Result<Value> result) {
+    if (!result) {
+        fmt::print(stderr, "rank {}: {}\n", world_rank(), describe(result.error()));
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    if constexpr (!std::is_void_v<Value>) return std::move(*result);
+}
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+struct Tile {
+    std::span<double> in;
+    std::span<double> out;
+};
+
+struct Contestant {
+    std::string name;
+    Tile tile;
+    std::function<void(const Tile&)> run;
+    std::vector<double> seconds = {};  // a call, by round
+};
+
+// Element (i, j) is side * i + j.
+bool right(std::span<const double> out, Index side) {
+    const Index width = side / world_size();
+    for (Index i = 0; i < side; ++i) {
+        for (Index j = 0; j < width; ++j) {
+            const double wanted = static_cast<double>(side * i + j + world_rank() * width);
+            if (out[static_cast<std::size_t>(i * width + j)] != wanted) return false;
+        }
+    }
+    return true;
+}
+
+void fill(std::span<double> in) {
+    const Index first = world_rank() * std::ssize(in);
+    for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<double>(first + static_cast<Index>(i));
+}
+
+// MPI_Alltoallw with the datatypes of each pair of ranks.
+class Alltoallw {
+public:
+    explicit Alltoallw(int side)
+        : counts_(static_cast<std::size_t>(world_size()), 1), sends_(counts_), receives_(counts_) {
+        const int width = side / world_size();
+        for (int peer = 0; peer < world_size(); ++peer) {
+            MPI_Datatype type = MPI_DATATYPE_NULL;
+            MPI_Type_vector(width, width, side, MPI_DOUBLE, &type);
+            MPI_Type_commit(&type);
+            send_types_.push_back(type);
+            sends_[static_cast<std::size_t>(peer)] = peer * width * static_cast<int>(sizeof(double));
+            MPI_Type_contiguous(width * width, MPI_DOUBLE, &type);
+            MPI_Type_commit(&type);
+            receive_types_.push_back(type);
+            receives_[static_cast<std::size_t>(peer)] = peer * width * width * static_cast<int>(sizeof(double));
+        }
+    }
+    Alltoallw(const Alltoallw&) = delete;
+    Alltoallw& operator=(const Alltoallw&) = delete;
+    ~Alltoallw() {
+        for (auto* types : {&send_types_, &receive_types_})
+            for (MPI_Datatype& type : *types) MPI_Type_free(&type);
+    }
+    void run(const Tile& tile) const {
+        MPI_Alltoallw(tile.in.data(), counts_.data(), sends_.data(), send_types_.data(), tile.out.data(),
+                      counts_.data(), receives_.data(), receive_types_.data(), MPI_COMM_WORLD);
+    }
+
+private:
+    std::vector<int> counts_;
+    std::vector<int> sends_;
+    std::vector<int> receives_;
+    std::vector<MPI_Datatype> send_types_;
+    std::vector<MPI_Datatype> receive_types_;
+};
+
+// "3.86 (3.73)": median and least, in microseconds. Other users of the machine change the least one little.
+std::string shown(std::vector<double> seconds) {
+    std::ranges::sort(seconds);
+    return fmt::format("{:.2f} ({:.2f})", 1e6 * seconds[seconds.size() / 2], 1e6 * seconds.front());
+}
+
+double of_slowest(double own) {
+    MPI_Allreduce(MPI_IN_PLACE, &own, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return own;
+}
+
+class Race {
+public:
+    Race(Backend& backend, Index side, int rounds, int calls)
+        : backend_(backend), side_(side), rounds_(rounds), calls_(calls) {}
+
+    void run() {
+        const Mesh mesh{{"ranks", world_size()}};
+        const Layout rows = require(make_layout(mesh, DType::f64, {side_, side_}, P{"ranks", {}}));
+        const Layout columns = require(make_layout(mesh, DType::f64, {side_, side_}, P{{}, "ranks"}));
+        const auto made = require(synthesize(rows, columns, {.capabilities = backend_.capabilities()}));
+        Executor executor = require(Executor::prepare(made, backend_));
+        const auto count = static_cast<std::size_t>(side_ * side_ / world_size());
+        std::vector<double> own(2 * count);
+        const auto memory = require(backend_.allocate(static_cast<Index>(2 * count * sizeof(double))));
+        const std::span shared(reinterpret_cast<double*>(memory->bytes().data()), 2 * count);
+        const Tile callers{std::span(own).first(count), std::span(own).last(count)};
+        const Tile allocated{shared.first(count), shared.last(count)};
+        for (const Tile& tile : {callers, allocated}) fill(tile.in);
+
+        const auto door = [&](const Tile& tile) { require(redistribute(backend_, rows, columns, tile.in, tile.out)); };
+        const auto run = [&](const Tile& tile) { require(executor.run(tile.in, tile.out)); };
+        const auto bind = [&](const Tile& tile) {
+            return require(executor.bind(Buffers{std::as_bytes(tile.in), std::as_writable_bytes(tile.out), {}}));
+        };
+        const auto of_callers = bind(callers);
+        const auto of_allocated = bind(allocated);
+        const auto start = [&](Bound& bound) {
+            const auto begin = Clock::now();
+            const auto ticket = require(bound.start());
+            started_ += seconds_since(begin);
+            require(ticket->wait());
+        };
+        const Alltoallw alltoallw(static_cast<int>(side_));
+        all_ = {{"door", callers, door},
+                {"door, allocated", allocated, door},
+                {"executor", callers, run},
+                {"executor, allocated", allocated, run},
+                {"bound", callers, [&](const Tile&) { start(*of_callers); }},
+                {"bound, allocated", allocated, [&](const Tile&) { start(*of_allocated); }},
+                {"Alltoallw", callers, [&](const Tile& tile) { alltoallw.run(tile); }}};
+#ifdef RESHARD_HAS_C
+        reshard_mesh* c_mesh = nullptr;
+        reshard_layout* c_rows = nullptr;
+        reshard_layout* c_columns = nullptr;
+        const std::string text = fmt::format("f64[{0}@ranks,{0}]", side_);
+        const std::string turned = fmt::format("f64[{0},{0}@ranks]", side_);
+        const bool well = reshard_mesh_parse(fmt::format("ranks={}", world_size()).c_str(), &c_mesh, nullptr) == 0 &&
+                          reshard_layout_parse(c_mesh, text.c_str(), &c_rows, nullptr) == 0 &&
+                          reshard_layout_parse(c_mesh, turned.c_str(), &c_columns, nullptr) == 0;
+        if (!well) MPI_Abort(MPI_COMM_WORLD, 1);
+        all_.push_back({"C door", callers, [&](const Tile& tile) {
+                            const int code = reshard_mpi_redistribute(
+                                MPI_COMM_WORLD, c_rows, c_columns, tile.in.data(),
+                                static_cast<std::int64_t>(tile.in.size_bytes()), tile.out.data(),
+                                static_cast<std::int64_t>(tile.out.size_bytes()), nullptr);
+                            if (code != 0) MPI_Abort(MPI_COMM_WORLD, 1);
+                        }});
+#endif
+        measure();
+        report();
+#ifdef RESHARD_HAS_C
+        reshard_mpi_clear(MPI_COMM_WORLD, nullptr);
+        reshard_release(c_columns);
+        reshard_release(c_rows);
+        reshard_release(c_mesh);
+#endif
+        clear(backend_);
+    }
+
+private:
+    void measure() {
+        for (Contestant& one : all_) {
+            std::ranges::fill(one.tile.out, -1);
+            for (int i = 0; i < 3; ++i) one.run(one.tile);
+            if (!right(one.tile.out, side_)) MPI_Abort(MPI_COMM_WORLD, 2);
+        }
+        for (int round = 0; round < rounds_; ++round) {
+            for (Contestant& one : all_) {
+                started_ = 0;
+                MPI_Barrier(MPI_COMM_WORLD);
+                const auto begin = Clock::now();
+                for (int i = 0; i < calls_; ++i) one.run(one.tile);
+                one.seconds.push_back(of_slowest(seconds_since(begin) / calls_));
+                if (one.name == "bound") starts_.push_back(of_slowest(started_ / calls_));
+            }
+        }
+    }
+    void report() const {
+        if (world_rank() != 0) return;
+        fmt::print("| {} | {}x{} |", world_size(), side_, side_);
+        for (const Contestant& one : all_) fmt::print(" {} |", shown(one.seconds));
+        fmt::print(" {} |\n", shown(starts_));
+        std::fflush(stdout);
+    }
+
+    Backend& backend_;
+    Index side_;
+    int rounds_;
+    int calls_;
+    std::vector<Contestant> all_;
+    std::vector<double> starts_;
+    double started_ = 0;
+};
+
+}  // namespace
+}  // namespace reshard
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    {
+        using namespace reshard;
+        const int rounds = argc > 1 ? std::atoi(argv[1]) : 31;
+        const int calls = argc > 2 ? std::atoi(argv[2]) : 200;
+        const auto backend = require(mpi::make_backend(MPI_COMM_WORLD));
+        if (world_rank() == 0) {
+            fmt::print("microseconds a call, median (least) of {} rounds of {} calls\n", rounds, calls);
+            fmt::print(
+                "| ranks | array of f64 | door | allocated | executor | allocated | bound | allocated | Alltoallw |"
+#ifdef RESHARD_HAS_C
+                " C door |"
+#endif
+                " of bound: start |\n");
+        }
+        for (const Index side : {16, 256, 512}) Race(*backend, side, rounds, calls).run();
+    }
+    MPI_Finalize();
+    return 0;
+}
