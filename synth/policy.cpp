@@ -34,6 +34,13 @@ bool is_settled(const Inquiry& asked) { return asked.candidates.settled(); }
 
 bool searched_estimates(const Inquiry& asked) { return asked.searched.estimates; }
 
+// Plans in digits receive at least as much as the bound.
+bool may_gain_by_digits(const Inquiry& asked) {
+    return asked.candidates.best() != nullptr && !unbeaten(asked) && asked.options.first_steps.empty() &&
+           asked.options.vocabulary == Vocabulary::collectives && divides(asked.problem.source) &&
+           divides(asked.problem.target);
+}
+
 // New numbers cost a permute and an all-to-all, which receive at least 3/2 of the bound.
 bool may_gain_by_numbers(const Inquiry& asked) {
     const Alternative* best = asked.candidates.best();
@@ -109,6 +116,7 @@ std::span<const Row> policy() {
 
     static constexpr Stage by_search[] = {{search, always, go_on},
                                           {one_step, searched_estimates, {search_is_enough}},
+                                          {split, may_gain_by_digits, go_on, true},
                                           {renumber, may_gain_by_numbers, go_on, true},
                                           {one_step, always, {one_step_is_best, true}},
                                           {built, always, go_on},
