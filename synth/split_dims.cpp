@@ -36,20 +36,68 @@ std::vector<Index> digits_of(const Dim& source, const Dim& target, const Mesh* p
     }
     std::vector<Index> extents;
     for (const Atom& digit : refinement(std::move(cuts)).value_or(AtomList{{extent, 1}})) extents.push_back(digit.size);
+    if (extents.empty()) extents.push_back(extent);
     return extents;
 }
 
-// The problem in the view whose dimensions are the digits of both ends: prime digits, or digits as the atoms cut.
-// nullopt if an end is no product of such digits.
-std::optional<Problem> in_digits(const Problem& problem, bool primes) {
-    std::vector<std::vector<Index>> parts;
+// A view: the extents of the digits of each dimension.
+using Parts = std::vector<std::vector<Index>>;
+
+// The digits of both ends: prime digits, or digits as the atoms cut.
+Parts parts_of(const Problem& problem, bool primes) {
+    Parts parts;
     for (std::size_t i = 0; i < problem.source.dims.size(); ++i)
         parts.push_back(
             digits_of(problem.source.dims[i], problem.target.dims[i], primes ? &problem.source.mesh : nullptr));
+    return parts;
+}
+
+// The problem in a view; nullopt if an end is no product of its digits.
+std::optional<Problem> in_view(const Problem& problem, const Parts& parts) {
     auto source = in_parts(problem.source, parts);
     auto target = in_parts(problem.target, parts);
     if (!source || !target) return std::nullopt;
     return Problem{*std::move(source), *std::move(target)};
+}
+
+// The layout with dimensions `at` and `at + 1` as one; nullopt if that dimension is not cut from its major end.
+std::optional<Layout> joined(Layout layout, std::size_t at) {
+    Dim& outer = layout.dims[at];
+    const Dim& inner = layout.dims[at + 1];
+    if (!inner.atoms.empty() && shard_count(outer) != outer.extent) return std::nullopt;
+    AtomList atoms = outer.atoms;
+    atoms.insert(atoms.end(), inner.atoms.begin(), inner.atoms.end());
+    outer = Dim(outer.extent * inner.extent, canonical(std::move(atoms)));
+    layout.dims.erase(layout.dims.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    return layout;
+}
+
+// The plan with these two dimensions as one; nullopt if its steps have no type then.
+std::optional<Plan> joined(const Plan& plan, std::size_t at) {
+    auto source = joined(plan.source, at);
+    auto target = joined(plan.target, at);
+    if (!source || !target) return std::nullopt;
+    Plan made{*std::move(source), *std::move(target), {}, plan.network};
+    for (const Step& step : plan.steps) {
+        auto layout = joined(step.layout, at);
+        if (!layout) return std::nullopt;
+        const Layout before = layout_before(made, made.steps.size());
+        made.steps.push_back({step.kind, *std::move(layout)});
+        if (!type_valid_step(before, made.steps.back())) return std::nullopt;
+    }
+    return made;
+}
+
+// The same plan in a view of as few digits as it can be written in.
+Plan with_fewest_digits(Plan plan, const Parts& parts) {
+    std::size_t end = plan.source.dims.size();
+    for (std::size_t i = parts.size(); i-- > 0;) {
+        const std::size_t begin = end - parts[i].size();
+        for (std::size_t at = end - 1; at > begin; --at)
+            if (auto fewer = joined(plan, at - 1)) plan = *std::move(fewer);
+        end = begin;
+    }
+    return plan;
 }
 
 EdgeCost cost_of(const Alternative& best, Objective objective) {
@@ -67,33 +115,35 @@ EdgeCost cost_of(const Alternative& best, Objective objective) {
 }
 
 // Proposes the best plan of one view if it costs less than the best candidate. True if no plan in prime digits does.
-bool search_view(Inquiry& asked, const Problem& seen) {
-    const auto space = make_limited_space(seen);
+bool search_view(Inquiry& asked, const Parts& parts) {
+    const auto seen = in_view(asked.problem, parts);
+    if (!seen) return false;
+    const auto space = make_limited_space(*seen);
     if (!space || !space->even) return false;
     SearchOptions limits;
     limits.objective = asked.options.objective;
     limits.vocabulary = asked.options.vocabulary;
-    limits.tile_max = asked.candidates.peak_bytes_max() / size_of(seen.source.dtype);
+    limits.tile_max = asked.candidates.peak_bytes_max() / size_of(seen->source.dtype);
+    if (has_summands(*seen) && limits.objective != Objective::time) limits.hops_max = sums_hops_max;
     limits.below = cost_of(*asked.candidates.best(), limits.objective);
     Found found = search(*space, limits, asked.options.machine);
     asked.searched.states += found.states;
     if (found.arrived)
-        asked.candidates.judge(std::string(asked.rule), Plan{seen.source, seen.target, std::move(found.steps)});
+        asked.candidates.judge(std::string(asked.rule),
+                               with_fewest_digits({seen->source, seen->target, std::move(found.steps)}, parts));
     return found.complete && found.exact_prices && found.all_exchanges && space->whole;
 }
 
 }  // namespace
 
 void search_split_dims(Inquiry& asked) {
-    bool settled = false;
-    std::optional<Problem> before;
-    for (const bool primes : {true, false}) {
-        const auto seen = in_digits(asked.problem, primes);
-        if (!seen || seen == before) continue;
-        settled = search_view(asked, *seen) && primes;
-        if (settled) break;
-        before = seen;
-    }
+    if (global_bytes(asked.problem.source) == 0) return;
+    const Parts primes = parts_of(asked.problem, true);
+    if (std::ranges::all_of(primes, [](const auto& digits) { return digits.size() == 1; })) return;
+    // Few digits take little time, and a better plan ends the search over prime digits sooner.
+    const Parts digits = parts_of(asked.problem, false);
+    if (digits != primes) search_view(asked, digits);
+    const bool settled = unbeaten(asked) || search_view(asked, primes);
     asked.complete = asked.complete && settled;
 }
 

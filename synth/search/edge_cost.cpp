@@ -105,6 +105,23 @@ EdgeCost EdgeCosts::at_least(Index elements) const {
     return {moves, elements};
 }
 
+Index EdgeCosts::elements_within(EdgeCost paid, EdgeCost below) const {
+    if (paid.first >= below.first) return 0;
+    switch (objective_) {
+        case Objective::time:
+            break;
+        case Objective::bytes:
+            return below.first - paid.first;
+        case Objective::steps:
+            if (below.first - paid.first > 1) return index_max;
+            return std::max<Index>(below.second - paid.second, 0);
+    }
+    // One part in a thousand more than fits, against rounding.
+    const double seconds = static_cast<double>(std::max<Index>(below.first - paid.first - first_message_, 0)) / 1e12;
+    const double elements = seconds * static_cast<double>(fastest_) / static_cast<double>(element_) * 1.001 + 1;
+    return elements < 1e18 ? static_cast<Index>(elements) : index_max;
+}
+
 // The digits of a cover as a set, with neighbours that continue each other as one.
 AtomList EdgeCosts::atoms_of(std::uint32_t cover) const {
     AtomList atoms;

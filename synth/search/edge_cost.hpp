@@ -43,6 +43,8 @@ public:
     [[nodiscard]] EdgeCost at_least(Index elements) const;
     /// The same for every path from `state` to the target, no less.
     [[nodiscard]] EdgeCost at_least(const State& state, Index elements) const;
+    /// No hop that receives more elements costs less than the difference.
+    [[nodiscard]] Index elements_within(EdgeCost paid, EdgeCost below) const;
     /// True if lower bounds include the levels of the network.
     [[nodiscard]] bool by_levels() const { return needs_.has_value(); }
     /// True if all prices so far equal the judge's.
