@@ -34,13 +34,6 @@ bool is_settled(const Inquiry& asked) { return asked.candidates.settled(); }
 
 bool searched_estimates(const Inquiry& asked) { return asked.searched.estimates; }
 
-// Plans in digits receive at least as much as the bound.
-bool may_gain_by_digits(const Inquiry& asked) {
-    return asked.candidates.best() != nullptr && !unbeaten(asked) && asked.options.first_steps.empty() &&
-           asked.options.vocabulary == Vocabulary::collectives && divides(asked.problem.source) &&
-           divides(asked.problem.target);
-}
-
 // New numbers cost a permute and an all-to-all, which receive at least 3/2 of the bound.
 bool may_gain_by_numbers(const Inquiry& asked) {
     const Alternative* best = asked.candidates.best();
@@ -56,6 +49,13 @@ bool for_least_time(const Inquiry& asked) { return asked.options.objective == Ob
 
 bool for_least_time_on_levels(const Inquiry& asked) {
     return for_least_time(asked) && asked.options.machine.levels.size() > 1;
+}
+
+// An exchange receives the least and moves once. Collectives in digits can only take less time, on several levels.
+bool may_gain_by_digits(const Inquiry& asked) {
+    const bool wanted = asked.options.vocabulary == Vocabulary::collectives || for_least_time_on_levels(asked);
+    return wanted && asked.candidates.best() != nullptr && !unbeaten(asked) && asked.options.first_steps.empty() &&
+           divides(asked.problem.source) && divides(asked.problem.target);
 }
 
 // Within a limit on memory, collectives may run in pieces even if no exchange fits.

@@ -1,4 +1,4 @@
-// The rule `split_dims`: the search over views in which each digit of a dimension is a dimension of its own.
+// The rule `split_dims`: the search in views. Each digit of a dimension is a dimension of its view.
 //
 // A dimension cut by (x, y) is a product of digits. In the layouts of its own shape a plan always cuts it from the
 // major end. In the view a plan may cut any digit, so y may come before x.
@@ -14,6 +14,9 @@ namespace reshard {
 
 namespace {
 
+// Moves that a search with sums looks at: a view has more dimensions than its problem.
+constexpr Index sums_in_views_hops_max = 10 * sums_hops_max;
+
 // Appends the places in a dimension at which the atoms cut it, as elements below the cut. The atoms behind `leading`
 // shards count.
 void append_cuts(const AtomList& atoms, Index extent, Index leading, std::vector<Index>& cuts) {
@@ -24,8 +27,8 @@ void append_cuts(const AtomList& atoms, Index extent, Index leading, std::vector
     }
 }
 
-// The extents of the digits of one dimension, major to minor. Digits that both ends cut alike at the major end stay
-// together with the next one, since the search leaves them out. Cuts that form no chain give one digit.
+// The extents of the digits of one dimension, major to minor. A common prefix of both ends stays
+// with the digit below it, since the search cancels it. Cuts that form no chain give one digit.
 std::vector<Index> digits_of(const Dim& source, const Dim& target, const Mesh* primes_of) {
     const AtomList leading = common_prefix(source.atoms, target.atoms);
     const Index extent = source.extent;
@@ -124,7 +127,7 @@ bool search_view(Inquiry& asked, const Parts& parts) {
     limits.objective = asked.options.objective;
     limits.vocabulary = asked.options.vocabulary;
     limits.tile_max = asked.candidates.peak_bytes_max() / size_of(seen->source.dtype);
-    if (has_summands(*seen) && limits.objective != Objective::time) limits.hops_max = sums_hops_max;
+    if (has_summands(*seen) && limits.objective != Objective::time) limits.hops_max = sums_in_views_hops_max;
     limits.below = cost_of(*asked.candidates.best(), limits.objective);
     Found found = search(*space, limits, asked.options.machine);
     asked.searched.states += found.states;
