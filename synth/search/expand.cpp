@@ -88,8 +88,8 @@ bool Moves::all_nest(const Sides& before, const Sides& after) const {
     return true;
 }
 
-void Moves::append_moves(const State& state, Index tile_max, Index received_max, std::vector<Edge>& hops,
-                         Wanted wanted) const {
+void Moves::append_moves(const State& state, Index tile_max, std::vector<Edge>& hops, Wanted wanted,
+                         Index received_max) const {
     const Expansion from{state, sides_of(state), tile_max, received_max, hops};
     if (wanted != Wanted::sums) append_slices(from);
     if (wanted == Wanted::all) {

@@ -53,8 +53,8 @@ public:
     enum class Wanted { all, slices, sums };
     /// Appends every move out of `state` whose tile has at most `tile_max` elements, permutes and exchanges excepted.
     /// If sizes divide, leaves out all-to-alls that receive more than `received_max` elements.
-    void append_moves(const State& state, Index tile_max, Index received_max, std::vector<Edge>& hops,
-                      Wanted wanted = Wanted::all) const;
+    void append_moves(const State& state, Index tile_max, std::vector<Edge>& hops, Wanted wanted = Wanted::all,
+                      Index received_max = index_max) const;
     /// Appends every permute of `state`: tiles of the same shape, as many summands.
     void append_permutes(const State& state, std::vector<Edge>& hops) const;
     /// The exchange from `state` to `next`, with the sides of both. Fills in the group, sent elements and messages only

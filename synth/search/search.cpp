@@ -170,7 +170,7 @@ private:
         const Moves::Wanted wanted = wanted_from(index);
         hops_.clear();
         const Index received_max = frame_.limited ? prices_.elements_within(paid, below()) : index_max;
-        moves_.append_moves(state, options_.tile_max, received_max, hops_, wanted);
+        moves_.append_moves(state, options_.tile_max, hops_, wanted, received_max);
         if (wanted == Moves::Wanted::all) {
             const bool permutes = !frame_.limited || moves_.sides_of(state).tile <= received_max;
             if (permutes && (levels_ || cheapest_of_shape(state, paid))) moves_.append_permutes(state, hops_);
