@@ -93,7 +93,9 @@ bool search_is_enough(Inquiry& asked) {
     const bool all_kinds =
         options.vocabulary == Vocabulary::collectives ||
         (searched.sums_settled && searched.even && !searched.estimates && !options.capabilities.one_exchange);
-    asked.complete = options.first_steps.empty() && (!timed || (all_kinds && piece_count(best.execution()) == 1));
+    const bool skips_digits = may_gain_by_digits(asked) && is_off(options, "split_dims");
+    asked.complete =
+        options.first_steps.empty() && !skips_digits && (!timed || (all_kinds && piece_count(best.execution()) == 1));
     // For the least time the search skips some exchanges between ragged tiles, and does not price their messages. The
     // busiest device may also receive less in all than the sum over the steps, which the search minimizes.
     const auto even = [](const Step& step) { return divides(step.layout); };
