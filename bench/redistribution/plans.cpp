@@ -77,7 +77,7 @@ private:
     std::unique_ptr<Bound> bound_;
 };
 
-// On a backend with the options for which its own runs take the least time.
+// Our plan on a backend with the fastest options for its runs.
 class TunedPlan final : public Contestant {
 public:
     TunedPlan(const Case& one, const mpi::Options& options, Pair& own, OurPlan::Memory memory) {

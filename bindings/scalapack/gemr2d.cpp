@@ -46,9 +46,14 @@ Result<void> run(Executor& executor, const void* source, void* target) {
 Result<void> move(MPI_Comm communicator, DType dtype, std::array<int, 2> shape, const Array& a, const Array& b) {
     RESHARD_TRY(const auto& backend, mpi::backend_of(communicator));
     Redistributor& kept = Redistributor::of(*backend);
-    Question question{dtype, shape, {}, {}};
-    RESHARD_ASSIGN(question.source, end_of(a));
-    RESHARD_ASSIGN(question.target, end_of(b));
+    const auto source = end_of(a);
+    const auto target = end_of(b);
+    for (const auto* end : {&source, &target}) {
+        if (*end) continue;
+        refuse(*backend, end->error());  // the other processes wait for this vote
+        return tl::unexpected(end->error());
+    }
+    const Question question{dtype, shape, *source, *target};
     const auto asked = [&] { return ask(communicator, question); };
     RESHARD_TRY(Executor* const executor, kept.executor_of(name_of(question), asked));
     auto moved = run(*executor, a.local, b.local);

@@ -66,7 +66,8 @@ private:
     std::optional<Error> broken_;
 };
 
-/// A rank in one executor, and its knowledge of its peers there. Peers are the ranks with which it exchanges messages.
+/// A rank in one executor, and its knowledge of its peers there. Its peers are the ranks that send messages to it or
+/// get messages from it.
 class Standing : NonCopyable {
 public:
     /// The executor that the last call to prepare makes.

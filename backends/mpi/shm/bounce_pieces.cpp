@@ -66,7 +66,7 @@ std::vector<Dim> dims_of(const PeerRegion& part) {
     return dims;
 }
 
-// The dimensions in the order in which pieces are packed. A transposed part follows the order of the source: long runs
+// The dimensions, in packing order. A transposed part follows the order of the source: long runs
 // are packed, and transposed when they are copied out.
 std::vector<Dim> cut_dims(const PeerRegion& part, Index slot_bytes) {
     const Index element_bytes = part.target.element_bytes;

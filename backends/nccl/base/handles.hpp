@@ -48,8 +48,8 @@ private:
     std::unique_ptr<CUevent_st, Destroy> event_;
 };
 
-/// Device memory in the order of a stream. Neither allocating nor freeing it waits for anything else on the device,
-/// which may run kernels of other ranks that wait for this rank.
+/// Device memory in the order of a stream. Allocating and freeing it wait for nothing else on the device: a kernel
+/// there may belong to another rank, and may wait for this one.
 class StreamMemory {
 public:
     StreamMemory() = default;

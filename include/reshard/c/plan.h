@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/// A machine on which time is estimated.
+/// A machine to estimate times for.
 typedef struct reshard_machine reshard_machine;
 
 /// A machine of some size: `laptop`, `dgx-h100:nodes=N`, `tpu-v5p:AxBxC`, `ethernet:nodes=N,per_node=P`.
@@ -35,7 +35,7 @@ typedef struct reshard_plan reshard_plan;
 /// (a limit is below what any plan needs; it names that need), syntax (an unknown rule), usage.
 int reshard_plan_make(const reshard_layout* source, const reshard_layout* target, const reshard_options* options,
                       reshard_plan** plan, reshard_error** error);
-/// Parses and judges a plan that is given as text. Errors: syntax, and those of the judge: step, plan, infeasible.
+/// Parses and judges a plan that is given as text. Errors: syntax; from the judge step, plan, infeasible.
 int reshard_plan_parse(const char* text, const reshard_options* options, reshard_plan** plan, reshard_error** error);
 const char* reshard_plan_text(const reshard_plan* plan);  ///< what reshard_plan_parse reads; NULL for NULL
 /// The two ends, handles of the caller's; either may be NULL.
@@ -63,7 +63,7 @@ int reshard_list_make(const reshard_layout* const* sources, const reshard_layout
 /// The plan of array number `array`, a handle of the caller's. Errors: usage (no such array).
 int reshard_list_plan(const reshard_list* list, int64_t array, reshard_plan** plan, reshard_error** error);
 
-/// What the judge derived from a list. Bytes are bytes of full tiles, maxima over devices.
+/// The judge's numbers for a list. Bytes are bytes of full tiles, maxima over devices.
 typedef struct reshard_list_verdict {
     size_t size;                ///< sizeof(reshard_list_verdict)
     int64_t arrays;             ///< how many
