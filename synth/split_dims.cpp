@@ -7,6 +7,7 @@
 #include "reshard/planner/refinement.hpp"
 #include "reshard/planner/view.hpp"
 #include "synth/rule_table.hpp"
+#include "synth/search/digit_search.hpp"
 #include "synth/search/refinement.hpp"
 #include "synth/search/search.hpp"
 
@@ -16,6 +17,14 @@ namespace {
 
 // Moves that a search with sums looks at: a view has more dimensions than its problem.
 constexpr Index sums_in_views_hops_max = 10 * sums_hops_max;
+
+// The same on several levels, where a move takes microseconds to price.
+constexpr Index levels_in_views_hops_max = 8000;
+
+// Placements that a search over digits looks at: of five digits nearly all, of more digits about a millisecond's worth.
+constexpr Index few_digits_hops_max = 200'000;
+constexpr Index many_digits_hops_max = 20'000;
+constexpr std::size_t digits_searched_max = 9;
 
 // Appends the places in a dimension at which the atoms cut it, as elements below the cut. The atoms behind `leading`
 // shards count.
@@ -117,30 +126,97 @@ EdgeCost cost_of(const Alternative& best, Objective objective) {
     return {moves, elements};
 }
 
+SearchOptions limits_of(const Inquiry& asked) {
+    SearchOptions limits;
+    limits.objective = asked.options.objective;
+    limits.vocabulary = asked.options.vocabulary;
+    limits.tile_max = asked.candidates.peak_bytes_max() / size_of(asked.problem.source.dtype);
+    limits.below = cost_of(*asked.candidates.best(), limits.objective);
+    return limits;
+}
+
+void propose(Inquiry& asked, Plan plan, const Parts& parts) {
+    asked.candidates.judge(std::string(asked.rule), with_fewest_digits(std::move(plan), parts));
+}
+
 // Proposes the best plan of one view if it costs less than the best candidate. True if no plan in prime digits does.
 bool search_view(Inquiry& asked, const Parts& parts) {
     const auto seen = in_view(asked.problem, parts);
     if (!seen) return false;
     const auto space = make_limited_space(*seen);
     if (!space || !space->even) return false;
-    SearchOptions limits;
-    limits.objective = asked.options.objective;
-    limits.vocabulary = asked.options.vocabulary;
-    limits.tile_max = asked.candidates.peak_bytes_max() / size_of(seen->source.dtype);
-    if (has_summands(*seen) && limits.objective != Objective::time) limits.hops_max = sums_in_views_hops_max;
-    limits.below = cost_of(*asked.candidates.best(), limits.objective);
+    SearchOptions limits = limits_of(asked);
+    if (!prices_digits(limits.objective, asked.options.machine))
+        limits.hops_max = levels_in_views_hops_max;
+    else if (has_summands(*seen) && limits.objective != Objective::time)
+        limits.hops_max = sums_in_views_hops_max;
     Found found = search(*space, limits, asked.options.machine);
     asked.searched.states += found.states;
-    if (found.arrived)
-        asked.candidates.judge(std::string(asked.rule),
-                               with_fewest_digits({seen->source, seen->target, std::move(found.steps)}, parts));
+    if (found.arrived) propose(asked, {seen->source, seen->target, std::move(found.steps)}, parts);
     return found.complete && found.exact_prices && found.all_exchanges && space->whole;
+}
+
+// The same over placements of digits.
+bool search_digits_of(Inquiry& asked, const DigitSpace& space) {
+    SearchOptions limits = limits_of(asked);
+    limits.hops_max = space.digits.size() > searched_max ? many_digits_hops_max : few_digits_hops_max;
+    const DigitsFound found = search_digits(space, limits, asked.options.machine);
+    asked.searched.states += found.states;
+    if (found.arrived) {
+        PathInView seen = in_view(space, found.path);
+        Plan plan{seen.layouts.front(), seen.layouts.back(), {}};
+        for (std::size_t i = 0; i < found.path.kinds.size(); ++i)
+            plan.steps.push_back({found.path.kinds[i], std::move(seen.layouts[i + 1])});
+        propose(asked, std::move(plan), seen.parts);
+    }
+    // The search prices slices as cheaply as any view does.
+    const bool priced = !found.arrived || cost_of(*asked.candidates.best(), limits.objective) <= found.price;
+    return found.complete && priced;
+}
+
+// Searches the digits of one order. True if no plan in them costs less than the best.
+bool search_order(Inquiry& asked, DigitSpace space) {
+    const Options& options = asked.options;
+    const auto takes = [](const DigitSpace& digits) {
+        return digits.packs() && digits.digits.size() <= digits_searched_max;
+    };
+    if (space.digits.size() > searched_max) {
+        // Few digits take little time, and a better plan ends the search over all digits sooner.
+        const DigitSpace fewer = in_fewer_digits(space);
+        if (fewer.digits.size() < space.digits.size() && takes(fewer)) search_digits_of(asked, fewer);
+    }
+    if (options.objective != Objective::time || options.machine.copy_run_ps == 0)
+        space = with_one_rest(std::move(space));
+    return takes(space) && search_digits_of(asked, space);
+}
+
+// Searches the digits of every order. nullopt if digits do not describe the question; else true if no plan in them
+// costs less than the best.
+std::optional<bool> search_orders(Inquiry& asked) {
+    if (!prices_digits(asked.options.objective, asked.options.machine)) return std::nullopt;
+    const Index orders = digit_orders(asked.problem);
+    std::optional<bool> settled;
+    for (Index order = 0; order < std::min(orders, orders_max); ++order)
+        if (auto space = make_digit_space(asked.problem, order))
+            settled = search_order(asked, *std::move(space)) && settled.value_or(orders <= orders_max);
+    return settled;
+}
+
+// Every layout of these devices divides, so placements of digits describe all layouts.
+bool divide_anyhow(const Problem& problem) {
+    const Index devices = device_count(problem.source);
+    return std::ranges::all_of(problem.source.dims, [&](const Dim& dim) { return dim.extent % devices == 0; });
 }
 
 }  // namespace
 
 void search_split_dims(Inquiry& asked) {
     if (global_bytes(asked.problem.source) == 0) return;
+    if (const auto settled = search_orders(asked)) {
+        const bool all = asked.complete || (digit_orders(asked.problem) == 1 && divide_anyhow(asked.problem));
+        asked.complete = *settled && all;
+        return;
+    }
     const Parts primes = parts_of(asked.problem, true);
     if (std::ranges::all_of(primes, [](const auto& digits) { return digits.size() == 1; })) return;
     // Few digits take little time, and a better plan ends the search over prime digits sooner.

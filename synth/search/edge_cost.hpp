@@ -23,6 +23,8 @@ struct EdgeCost {
 /// the closed form is an estimate, and the search is not said to be complete.
 inline constexpr Index counted_devices_max = 64;
 inline constexpr Index counted_moves_max = 2000;
+/// The same in a view, which is searched after the problem's own layouts.
+inline constexpr Index counted_moves_in_views_max = 400;
 
 class EdgeCosts {
 public:

@@ -17,9 +17,17 @@
 namespace reshard::test {
 namespace {
 
-using Cut = std::vector<int>;     // of a dimension: numbers of mesh digits, major to minor
-using Cuts = std::vector<Cut>;    // one for each dimension
-using Places = std::vector<int>;  // for each mesh digit: 0 if it cuts nothing, else the number of a place
+using Cut = std::vector<int>;          // of a dimension: numbers of mesh digits, major to minor
+using Cuts = std::vector<Cut>;         // one for each dimension
+using Cost = std::pair<Index, Index>;  // as the objective compares: bytes and moves, moves and bytes, time and moves
+using Places = std::vector<int>;       // for each mesh digit: 0 if it cuts nothing, else the number of a place
+
+// One level, and copies that cost their bytes alone: the time of runs depends on the view of a plan.
+Machine plain_laptop() {
+    Machine machine = laptop();
+    machine.copy_run_ps = 0;
+    return machine;
+}
 
 // Every digit is of size 2. Places are the digits of each dimension that an end cuts, one mesh digit each, and then the
 // rest of each dimension, which takes any number of mesh digits.
@@ -35,30 +43,46 @@ public:
         places_ = single_ + static_cast<int>(source.size());
     }
 
-    /// The least number of elements that the steps from the source to the target receive.
-    Index optimum() {
+    /// The least cost of steps from the source to the target.
+    Cost optimum(Objective objective) {
         floor_ = std::max(tile(source_), tile(target_));
-        std::map<Places, Index> best = {{source_, 0}};
-        using Entry = std::pair<Index, Places>;
+        std::map<Places, Cost> best = {{source_, Cost{}}};
+        using Entry = std::pair<Cost, Places>;
         std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
-        open.emplace(0, source_);
+        open.emplace(Cost{}, source_);
         while (!open.empty()) {
             const auto [paid, state] = open.top();
             open.pop();
             if (state == target_) return paid;
             if (paid > best[state]) continue;
-            for_each_step(state, [&, paid = paid](const Places& next, Index received) {
-                const auto [known, fresh] = best.try_emplace(next, paid + received);
-                if (!fresh && known->second <= paid + received) return;
-                known->second = paid + received;
-                open.emplace(paid + received, next);
+            for_each_step(state, [&, paid = paid](const Places& next, Index received, Index messages) {
+                const Cost step = price(objective, next, received, messages);
+                const Cost cost = {paid.first + step.first, paid.second + step.second};
+                const auto [known, fresh] = best.try_emplace(next, cost);
+                if (!fresh && known->second <= cost) return;
+                known->second = cost;
+                open.emplace(cost, next);
             });
         }
-        return index_max;
+        return {index_max, index_max};
     }
 
 private:
-    using Visit = std::function<void(const Places&, Index)>;
+    using Visit = std::function<void(const Places&, Index, Index)>;  // the state, received elements, messages
+
+    // Copies take time if a step moves, and if a slice is the last step.
+    [[nodiscard]] Cost price(Objective objective, const Places& next, Index received, Index messages) const {
+        const Index moves = received > 0 ? 1 : 0;
+        if (objective == Objective::bytes) return {received, moves};
+        if (objective == Objective::steps) return {moves, received};
+        const Machine machine = plain_laptop();
+        const auto copy = transfer_picoseconds(4 * tile(next), machine.copy_bytes_per_second);
+        if (moves == 0) return {next == target_ ? copy : 0, 0};
+        const Level& level = machine.levels[0];
+        return {copy + level.start_ps + messages * level.latency_ps +
+                    transfer_picoseconds(4 * received, level.bytes_per_second),
+                1};
+    }
 
     void place(const Cut& cut, Places& places) const {
         for (std::size_t j = 0; j < cut.size(); ++j)
@@ -87,9 +111,11 @@ private:
                 rest[k] = 0;
             }
             if (!cut) continue;
-            if (tile(rest) <= floor_) visit(rest, tile(rest) - tile(state));
-            deal(rest, leaving, lost,
-                 [&](const Places& next) { visit(next, tile(state) - (tile(state) >> std::popcount(leaving))); });
+            const Index others = (Index{1} << std::popcount(leaving)) - 1;
+            if (tile(rest) <= floor_) visit(rest, tile(rest) - tile(state), others);
+            deal(rest, leaving, lost, [&](const Places& next) {
+                visit(next, tile(state) - (tile(state) >> std::popcount(leaving)), others);
+            });
         }
         for_each_permute(state, visit);
     }
@@ -100,7 +126,7 @@ private:
                 if (!is_free(state, place)) continue;
                 Places next = state;
                 next[k] = place;
-                visit(next, 0);
+                visit(next, 0, 0);
             }
     }
 
@@ -122,7 +148,7 @@ private:
         Places next = state;
         std::ranges::sort(next);
         do {
-            if (next != state) visit(next, tile(state));
+            if (next != state) visit(next, tile(state), 1);
         } while (std::ranges::next_permutation(next).found);
     }
 
@@ -155,6 +181,7 @@ struct Field {
     std::size_t rank;
     std::size_t sample;       ///< pairs in a short run; 0: all
     std::size_t long_sample;  ///< pairs in a long run; 0: all
+    Objective objective = Objective::bytes;
 };
 
 void PrintTo(const Field& field, std::ostream* out) { *out << field.name; }
@@ -182,16 +209,26 @@ void compare(const Field& field, const Cuts& from, const Cuts& to, Tally& tally)
     const Layout target = layout_of(field, to);
     Index elements = 1;
     for (std::size_t i = 0; i < field.rank; ++i) elements *= extent;
-    const Index optimum = Digits(field.digits, from, to, elements).optimum();
+    const Cost optimum = Digits(field.digits, from, to, elements).optimum(field.objective);
     Options options;
     options.vocabulary = Vocabulary::collectives;
-    options.objective = Objective::bytes;
+    options.objective = field.objective;
+    options.machine = plain_laptop();
     const std::string question = "reshard plan --mesh " + format(field.mesh) + " '" + format(source) + "' '" +
-                                 format(target) + "' --objective bytes --vocabulary collectives";
+                                 format(target) + "' --vocabulary collectives --objective " +
+                                 std::string(name(field.objective));
     const auto made = synthesize(source, target, options);
     ASSERT_TRUE(made.has_value()) << question << ": " << made.error().message;
     EXPECT_LE(made->verdict().peak_bytes, made->verdict().floor_bytes) << question;
-    EXPECT_EQ(made->verdict().received_bytes_max_device, 4 * optimum) << question << "\n" << format(made->plan());
+    const Index received = made->verdict().received_bytes_max_device / 4;
+    const Index moves =
+        std::ranges::count_if(made->plan().steps, [](const Step& step) { return !is_local(step.kind); });
+    Cost cost = {received, moves};
+    if (field.objective == Objective::steps) cost = {moves, received};
+    if (field.objective == Objective::time) cost = {made->picoseconds, moves};
+    EXPECT_EQ(cost.first, optimum.first) << question << "\n" << format(made->plan());
+    EXPECT_EQ(cost.second, optimum.second) << question << "\n" << format(made->plan());
+    EXPECT_TRUE(made->search_complete) << question;
     ++tally.pairs;
     if (made->search_complete) ++tally.complete;
     if (made->rule == "split_dims") ++tally.in_views;
@@ -199,7 +236,7 @@ void compare(const Field& field, const Cuts& from, const Cuts& to, Tally& tally)
 
 class DigitsTest : public ::testing::TestWithParam<Field> {};
 
-TEST_P(DigitsTest, CollectivesReceiveTheLeastOverDigits) {
+TEST_P(DigitsTest, CollectivesCostTheLeastOverDigits) {
     const Field& field = GetParam();
     const std::vector<Cuts> cuts = all_cuts(field.digits, field.rank);
     std::vector<std::pair<std::size_t, std::size_t>> pairs;
@@ -223,17 +260,22 @@ TEST_P(DigitsTest, CollectivesReceiveTheLeastOverDigits) {
 }
 
 // Samples with 0 take all pairs.
-INSTANTIATE_TEST_SUITE_P(Meshes, DigitsTest,
-                         ::testing::Values(Field{"x2_y2_r1", {{"x", 2}, {"y", 2}}, 2, 1, 0, 0},
-                                           Field{"x2_y4_r1", {{"x", 2}, {"y", 4}}, 3, 1, 0, 0},
-                                           Field{"x2_y2_r2", {{"x", 2}, {"y", 2}}, 2, 2, 0, 0},
-                                           Field{"x2_y4_r2", {{"x", 2}, {"y", 4}}, 3, 2, 400, 0},
-                                           Field{"x2_y2_z2_r2", {{"x", 2}, {"y", 2}, {"z", 2}}, 3, 2, 200, 0},
-                                           Field{"x2_y2_z2_r3", {{"x", 2}, {"y", 2}, {"z", 2}}, 3, 3, 100, 2000},
-                                           Field{"x4_y4_r1", {{"x", 4}, {"y", 4}}, 4, 1, 100, 0},
-                                           Field{"x4_y4_r2", {{"x", 4}, {"y", 4}}, 4, 2, 20, 1000},
-                                           Field{"x8_y2_r2", {{"x", 8}, {"y", 2}}, 4, 2, 20, 1000}),
-                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Meshes, DigitsTest,
+    ::testing::Values(
+        Field{"x2_y2_r1", {{"x", 2}, {"y", 2}}, 2, 1, 0, 0}, Field{"x2_y4_r1", {{"x", 2}, {"y", 4}}, 3, 1, 0, 0},
+        Field{"x2_y2_r2", {{"x", 2}, {"y", 2}}, 2, 2, 0, 0}, Field{"x2_y4_r2", {{"x", 2}, {"y", 4}}, 3, 2, 400, 0},
+        Field{"x2_y2_z2_r2", {{"x", 2}, {"y", 2}, {"z", 2}}, 3, 2, 200, 0},
+        Field{"x2_y2_z2_r3", {{"x", 2}, {"y", 2}, {"z", 2}}, 3, 3, 100, 2000},
+        Field{"x4_y4_r1", {{"x", 4}, {"y", 4}}, 4, 1, 100, 0}, Field{"x4_y4_r2", {{"x", 4}, {"y", 4}}, 4, 2, 20, 1000},
+        Field{"x8_y2_r2", {{"x", 8}, {"y", 2}}, 4, 2, 20, 1000},
+        Field{"x2_y2_r2_steps", {{"x", 2}, {"y", 2}}, 2, 2, 0, 0, Objective::steps},
+        Field{"x2_y4_r2_steps", {{"x", 2}, {"y", 4}}, 3, 2, 200, 0, Objective::steps},
+        Field{"x2_y2_r2_time", {{"x", 2}, {"y", 2}}, 2, 2, 0, 0, Objective::time},
+        Field{"x2_y4_r2_time", {{"x", 2}, {"y", 4}}, 3, 2, 200, 0, Objective::time},
+        Field{"x4_y4_r2_time", {{"x", 4}, {"y", 4}}, 4, 2, 10, 500, Objective::time},
+        Field{"x4_y4_r2_steps", {{"x", 4}, {"y", 4}}, 4, 2, 10, 500, Objective::steps}),
+    [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace reshard::test
