@@ -26,10 +26,10 @@ DigitFacts::DigitFacts(const DigitSpace& of) : space(of), digits(of.digits.size(
     for (std::size_t k = 0; k < digits; ++k) {
         if (goal[k] != 0) continue;
         std::size_t group = 0;
-        while (group < alike.size() && size[std::countr_zero(alike[group])] != size[k]) ++group;
-        if (group == alike.size()) alike.push_back(0);
-        alike_before[k] = alike[group];
-        alike[group] |= Bits{1} << k;
+        while (group < twins.size() && size[std::countr_zero(twins[group])] != size[k]) ++group;
+        if (group == twins.size()) twins.push_back(0);
+        twins_before[k] = twins[group];
+        twins[group] |= Bits{1} << k;
     }
 }
 

@@ -16,7 +16,7 @@ constexpr void each(Bits bits, const Visit& visit) {
     for (; bits != 0; bits &= bits - 1) visit(static_cast<std::size_t>(std::countr_zero(bits)));
 }
 
-/// What states and prices need of a space.
+/// The numbers of a space that states and prices need. Digits of one size that the target leaves idle are twins.
 struct DigitFacts {
     explicit DigitFacts(const DigitSpace& of);
 
@@ -34,13 +34,13 @@ struct DigitFacts {
     std::array<Index, placed_max> size{};
     std::array<std::size_t, placed_max> goal{};     ///< the slot at the target
     std::array<Bits, placed_max> accept{};          ///< the slots that a digit can cut
-    std::array<Bits, placed_max> alike_before{};    ///< digits below k that are like it
+    std::array<Bits, placed_max> twins_before{};    ///< its twins below
     std::array<std::uint8_t, slots_max> goal_of{};  ///< the digit of a slot at the target
-    InlineVector<Bits, placed_max> alike;
-    Bits wanted = 0;    ///< the slots that the target cuts
-    Bits followed = 0;  ///< the slots before another slot of the same dimension
-    Index shards = 1;   ///< of the target
-    Index there = 1;    ///< the target's tile
+    InlineVector<Bits, placed_max> twins;           ///< groups of digits of one size that the target leaves idle
+    Bits wanted = 0;                                ///< the slots that the target cuts
+    Bits followed = 0;                              ///< the slots before another slot of the same dimension
+    Index shards = 1;                               ///< of the target
+    Index there = 1;                                ///< the target's tile
 };
 
 /// A state taken apart.
@@ -78,7 +78,7 @@ struct PlacedDigits {
     Bits conflicts = 0;  ///< digits in slots of others
 };
 
-/// What is still to do at least.
+/// The least that is left to do.
 struct Ahead {
     Index moves = 0;
     Index elements = 0;

@@ -63,8 +63,8 @@ public:
     }
 
 private:
-    // Which states a move may reach, so that its cost can still pay: any; those whose cuts are a part of the target's
-    // or lie beside them; those from which slices lead to the target.
+    // The states that a move may reach, so that its cost can still pay. `done`: slices lead from the state to the
+    // target. `beside`: no digit sits in a slot that the target cuts by another digit.
     enum class Reach { none, done, beside, any };
 
     // The budget also ends a state with too many moves.
@@ -119,15 +119,15 @@ private:
             slice(from, next);
             if (!prices_.counts_runs()) continue;
             if (is_rest(slot)) slice_by_each(from, next, slot, k + 1);
-            const bool free = is_rest(slot + 1) || held_[slot + 1] == 0;
-            if ((facts_.followed >> slot & 1) != 0 && free) slice_by_each(from, next, slot + 1, 0);
+            if ((facts_.followed >> slot & 1) != 0 && (is_rest(slot + 1) || held_[slot + 1] == 0))
+                slice_by_each(from, next, slot + 1, 0);
         }
     }
 
-    // A digit like it is idle, too, and comes first.
+    // A twin is idle, too, and comes first.
     [[nodiscard]] bool has_idle_before(Slots state, std::size_t digit) const {
         bool idle = false;
-        each(facts_.alike_before[digit], [&](std::size_t k) { idle = idle || slot_of(state, k) == 0; });
+        each(facts_.twins_before[digit], [&](std::size_t k) { idle = idle || slot_of(state, k) == 0; });
         return idle;
     }
 
@@ -157,13 +157,13 @@ private:
         deal(from, leaving, ~from.slots | facts_.rests, next, cost, reach);
     }
 
-    // Every way to give the digits new slots; digits that are alike get them in ascending order.
+    // Every way to give the digits new slots. Twins get theirs in ascending order.
     void deal(const PlacedDigits& from, Bits pool, Bits open, Slots state, EdgeCost cost, Reach reaches) {
         if (pool == 0) return reach(from, state, cost, StepKind::all_to_all);
         ++looked_at_;
         if (spent()) return;
         const auto k = static_cast<std::size_t>(std::countr_zero(pool));
-        const Bits before = facts_.alike_before[k] & leaving_;
+        const Bits before = facts_.twins_before[k] & leaving_;
         const std::size_t first = before == 0 ? 1 : slot_of(state, std::bit_width(before) - 1);
         each(facts_.accept[k] & open & reached(reaches, k) & ~Bits{0} << first, [&](std::size_t slot) {
             if (is_rest(slot) && (slot_of(from.state, k) == slot || !has_place(state, slot, facts_.size[k]))) return;
@@ -210,8 +210,7 @@ private:
     // The slot as a bit if it is cut.
     [[nodiscard]] Bits held_bit(std::size_t slot) const { return held_[slot] == 0 ? 0 : Bits{1} << slot; }
 
-    // Every way to fill the seats from `at` on. A rest is a set, so its digits of one size ascend; and so do digits
-    // that are alike.
+    // Every way to fill the seats from `at` on. The digits of a rest ascend, since it is a set, and twins ascend.
     void seat(const PlacedDigits& from, std::size_t at, Bits seated, std::size_t first, Slots state, EdgeCost cost) {
         if (at == seats_.size()) {
             if (state != from.state) reach(from, state, cost, StepKind::permute);
@@ -220,9 +219,9 @@ private:
         ++looked_at_;
         const auto [slot, size] = seats_[at];
         for (std::size_t k = first; k < facts_.digits && !spent(); ++k) {
-            if ((seated >> k & 1) != 0 || facts_.size[k] != size || (facts_.alike_before[k] & ~seated) != 0) continue;
-            const bool next_is_alike = at + 1 < seats_.size() && seats_[at + 1] == seats_[at];
-            seat(from, at + 1, seated | Bits{1} << k, next_is_alike ? k + 1 : 0, with_slot(state, k, slot), cost);
+            if ((seated >> k & 1) != 0 || facts_.size[k] != size || (facts_.twins_before[k] & ~seated) != 0) continue;
+            const bool next_is_twin = at + 1 < seats_.size() && seats_[at + 1] == seats_[at];
+            seat(from, at + 1, seated | Bits{1} << k, next_is_twin ? k + 1 : 0, with_slot(state, k, slot), cost);
         }
     }
 
@@ -235,10 +234,10 @@ private:
         return true;
     }
 
-    // The state with the slots of alike digits in ascending order; `all`: of all digits of one size.
+    // The state with the slots of twins in ascending order. `all`: the slots of all digits of one size.
     [[nodiscard]] Slots sorted(Slots state, bool all) const {
         if (!all) {
-            for (const Bits group : facts_.alike) state = sorted_within(state, group);
+            for (const Bits group : facts_.twins) state = sorted_within(state, group);
             return state;
         }
         Bits done = 0;
@@ -322,7 +321,7 @@ private:
     // Follows the digits that sorting moved.
     void rename(Slots raw, Slots state, std::array<std::size_t, placed_max>& real) const {
         const std::array<std::size_t, placed_max> before = real;
-        for (const Bits group : facts_.alike) {
+        for (const Bits group : facts_.twins) {
             Bits taken = 0;
             each(group, [&](std::size_t k) {
                 bool found = false;

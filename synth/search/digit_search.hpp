@@ -18,7 +18,7 @@ struct DigitsFound {
 /// True if the prices of a digit search are the judge's: one level, without a rate for each pair of devices.
 [[nodiscard]] bool prices_digits(Objective objective, const Machine& machine);
 
-/// A*. Digits of one size that the target leaves idle are interchangeable, so only one of their orders is a state.
+/// A*. Twins are interchangeable, so only one of their orders is a state.
 /// pre: prices_digits(options.objective, machine).
 [[nodiscard]] DigitsFound search_digits(const DigitSpace& space, const SearchOptions& options, const Machine& machine);
 

@@ -81,7 +81,7 @@ private:
         return static_cast<std::size_t>(std::find(end.begin(), end.end(), slot) - end.begin());
     }
 
-    // Also numbers the slots: those that become one have one number.
+    // Also numbers the slots. Slots that become one have one number.
     void append_parts(DigitSpace& fewer, std::array<std::uint8_t, slots_in_space_max>& number) const {
         fewer.extents.push_back(1);
         for (std::size_t p = 0; p < space_.parts.size(); ++p) {
