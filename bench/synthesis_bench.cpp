@@ -37,6 +37,19 @@ void four_atoms(benchmark::State& state) {
     plan(state, *parse_layout(mesh, "f32[4096@(x,z,w),4096@y]"), *parse_layout(mesh, "f32[4096@w,4096@(x,y,z)]"));
 }
 
+// Tensor-parallel weights to FSDP: an axis enters a dimension above another, so the plan splits the dimension.
+void split_dimension(benchmark::State& state) {
+    const Mesh mesh{{"x", 2}, {"y", 8}};
+    plan(state, *parse_layout(mesh, "f32[1024,1024@x]"), *parse_layout(mesh, "f32[1024@(x,y),1024]"));
+}
+
+// The same in nine prime digits, on 512 devices.
+void split_nine_digits(benchmark::State& state) {
+    const Mesh mesh{{"pod", 2}, {"dp", 32}, {"tp", 8}};
+    plan(state, *parse_layout(mesh, "f32[1048576@(pod,dp),1048576@tp]"),
+         *parse_layout(mesh, "f32[1048576,1048576@dp]"));
+}
+
 // One axis pattern, from 2^4 to 2^20 devices: the time should be the same.
 void same_pattern(benchmark::State& state) {
     const Index size = Index{1} << (state.range(2) / 2);
@@ -181,6 +194,8 @@ void each_size(benchmark::internal::Benchmark* bench) {
 
 BENCHMARK(two_atoms)->Apply(each_vocabulary)->Unit(benchmark::kMicrosecond);
 BENCHMARK(four_atoms)->Apply(each_vocabulary)->Unit(benchmark::kMicrosecond);
+BENCHMARK(split_dimension)->Apply(each_objective)->Unit(benchmark::kMicrosecond);
+BENCHMARK(split_nine_digits)->Apply(each_objective)->Unit(benchmark::kMicrosecond);
 BENCHMARK(same_pattern)->Apply(each_size)->Unit(benchmark::kMicrosecond);
 BENCHMARK(random_small)->Apply(each_objective)->Unit(benchmark::kMicrosecond)->UseManualTime()->Iterations(6000);
 BENCHMARK(random_pairs)->Apply(each_vocabulary)->Unit(benchmark::kMicrosecond)->UseManualTime()->Iterations(10000);

@@ -51,6 +51,13 @@ bool for_least_time_on_levels(const Inquiry& asked) {
     return for_least_time(asked) && asked.options.machine.levels.size() > 1;
 }
 
+// An exchange receives the least and moves once. Collectives in digits can only take less time, on several levels.
+bool may_gain_by_digits(const Inquiry& asked) {
+    const bool wanted = asked.options.vocabulary == Vocabulary::collectives || for_least_time_on_levels(asked);
+    return wanted && asked.candidates.best() != nullptr && !unbeaten(asked) && asked.options.first_steps.empty() &&
+           divides(asked.problem.source) && divides(asked.problem.target);
+}
+
 // Within a limit on memory, collectives may run in pieces even if no exchange fits.
 bool collectives_may_win(const Inquiry& asked) {
     if (asked.candidates.best() == nullptr) return true;
@@ -86,7 +93,9 @@ bool search_is_enough(Inquiry& asked) {
     const bool all_kinds =
         options.vocabulary == Vocabulary::collectives ||
         (searched.sums_settled && searched.even && !searched.estimates && !options.capabilities.one_exchange);
-    asked.complete = options.first_steps.empty() && (!timed || (all_kinds && piece_count(best.execution()) == 1));
+    const bool skips_digits = may_gain_by_digits(asked) && is_off(options, "split_dims");
+    asked.complete =
+        options.first_steps.empty() && !skips_digits && (!timed || (all_kinds && piece_count(best.execution()) == 1));
     // For the least time the search skips some exchanges between ragged tiles, and does not price their messages. The
     // busiest device may also receive less in all than the sum over the steps, which the search minimizes.
     const auto even = [](const Step& step) { return divides(step.layout); };
@@ -109,6 +118,7 @@ std::span<const Row> policy() {
 
     static constexpr Stage by_search[] = {{search, always, go_on},
                                           {one_step, searched_estimates, {search_is_enough}},
+                                          {split, may_gain_by_digits, go_on, true},
                                           {renumber, may_gain_by_numbers, go_on, true},
                                           {one_step, always, {one_step_is_best, true}},
                                           {built, always, go_on},

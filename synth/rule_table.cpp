@@ -61,7 +61,8 @@ std::vector<Step> steps_between(const Inquiry& asked, const Problem& problem) {
     options.limits = {};
     options.capabilities = {};
     options.first_steps.clear();
-    options.disabled_rules.emplace_back("collectives");
+    // The steps join others, so their layouts must have the shape of the question.
+    options.disabled_rules.insert(options.disabled_rules.end(), {"collectives", "split_dims"});
     const auto made = asked.answer(problem, options);
     return made ? made->plan().steps : std::vector<Step>{};
 }
@@ -108,9 +109,10 @@ std::span<const RuleEntry> rule_table() {
     constexpr Vocabulary all = Vocabulary::all;
     // Among plans of equal cost the first one wins, so the order of rules within a group decides ties.
     // clang-format off
-    static constexpr std::array<RuleEntry, 17> table = {{
+    static constexpr std::array<RuleEntry, 18> table = {{
         {{"identity", "both ends hold the same: nothing moves"}, identity, do_nothing},
         {{"search", "the shortest path over typed steps, in the digits of the mesh"}, search, search_digits},
+        {{"split_dims", "the search in a view: each digit of a dimension is a dimension, and axes cut any of them"}, split, search_split_dims},
         {{"renumber", "the devices are numbered anew, so that digits cross the axes of the mesh; one permute"}, renumber, renumber_devices},
         {{"one_step", "one collective leads from end to end"}, one_step, take_one_step},
         {{"direct_exchange", "one universal exchange from end to end"}, one_step, take_one_step, all},

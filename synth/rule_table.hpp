@@ -42,7 +42,19 @@ struct Inquiry {
 }
 
 /// Rules that run together, in the order of the list. A group runs once for a question; `level` once for each level.
-enum class RuleGroup { identity, search, renumber, one_step, built, level, between, baseline, reorder, collectives };
+enum class RuleGroup {
+    identity,
+    search,
+    split,
+    renumber,
+    one_step,
+    built,
+    level,
+    between,
+    baseline,
+    reorder,
+    collectives
+};
 
 struct RuleEntry {
     Rule rule;
@@ -60,6 +72,11 @@ struct RuleEntry {
 
 /// The rule `search`. Proposes the best plan of each space, fine digits first, and fills in `asked.searched`.
 void search_digits(Inquiry& asked);
+
+/// The rule `split_dims`. Searches views in which each digit of a dimension is a dimension. It proposes plans that cost
+/// less than the best candidate, with their ends in the shape of the view. If the search is not complete,
+/// `asked.complete` becomes false. pre: a best candidate, no first steps, ends that divide.
+void search_split_dims(Inquiry& asked);
 
 /// The time in nanoseconds if explain has a clock, otherwise 0.
 [[nodiscard]] inline Index now(const Options& options) {

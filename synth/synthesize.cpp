@@ -65,6 +65,7 @@ std::optional<Result<Synthesis>> by_sums(const Problem& problem, const Options& 
     if (auto typed = validate_first_steps(problem, options.first_steps); !typed)
         return Result<Synthesis>(tl::unexpected(typed.error()));
     Options of_sums = options;
+    of_sums.disabled_rules.emplace_back("split_dims");  // the layouts are divided in the shape of the problem
     for (Step& step : of_sums.first_steps) step.layout = as_sums(std::move(step.layout));
     auto made = of_one_reduction({as_sums(problem.source), as_sums(problem.target)}, of_sums);
     if (!made) return made;
@@ -98,6 +99,7 @@ Result<Synthesis> by_halves(const Problem& problem, const Options& options) {
     each.limits = {};
     each.capabilities.steps_overlap = false;  // the whole is cut
     each.explain = false;
+    each.disabled_rules.emplace_back("split_dims");  // the halves are joined
     auto made = half({problem.source, reduced}, each);
     if (!made) return made;
     each.first_steps.clear();

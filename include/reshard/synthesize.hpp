@@ -54,8 +54,13 @@ struct Synthesis : Judged<Plan> {
     /// No better plan for this objective exists in the vocabulary. The claim covers plans over axes and sub-axes of the
     /// mesh with ceil-div tiles and the peak at the floor. It compares sums over steps; bytes are those of the busiest
     /// receiver of each step. If sizes do not divide, it also covers cuts of whole axes by turns (chunked_per_axis),
-    /// except for the time on several levels. If an end is cut by turns, it covers only such cuts, by axes of prime
-    /// size. Excludes plans that renumber devices, and plans that introduce partial sums if neither end has any.
+    /// except for the time on several levels. If an end is cut by turns, it covers only such cuts, by axes of
+    /// prime size. If sizes divide, the claim also covers layouts on the way that cut single digits of a dimension, for
+    /// collectives and for the time on several levels. These are the prime digits that the cuts of both ends share; the
+    /// rest of a dimension is split as the digits need. A plan over digits cuts each axis of mixed primes in one order
+    /// throughout: any order on one level without sums, else the least prime first. The time of copied runs counts in
+    /// the view with the fewest runs. Excludes plans that renumber devices, and plans that introduce partial sums if
+    /// neither end has any.
     bool search_complete = false;
     StopReason stop_reason = StopReason::unsearched;  ///< why the search ended
     Index states = 0;                                 ///< states the search expanded

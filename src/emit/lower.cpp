@@ -233,7 +233,10 @@ private:
     std::vector<Operation>& operations_;
 };
 
-Result<void> same_on_devices(const Layout& asked, const Layout& planned) {
+// The plan may see an end in another shape.
+Result<void> same_on_devices(const Layout& end, const Layout& planned_end) {
+    RESHARD_TRY(const auto& seen, in_common_view(end, planned_end));
+    const auto& [asked, planned] = seen;
     if (equivalent(asked, planned)) return {};
     bool same = same_devices(asked.mesh, planned.mesh) && divisor(asked) == divisor(planned) &&
                 summand_count(asked) == summand_count(planned);
@@ -243,7 +246,7 @@ Result<void> same_on_devices(const Layout& asked, const Layout& planned) {
     }
     if (same) return {};
     return fail(Code::mismatch,
-                fmt::format("the plan is no answer to this question: it sees an end as {}", format(planned)));
+                fmt::format("the plan is no answer to this question: it sees an end as {}", format(planned_end)));
 }
 
 Result<void> append(const Plan& plan, Operations& made) {
@@ -286,9 +289,8 @@ Result<TileProgram> portable(const Plan& plan, const Problem& asked) {
             return fail(Code::unsupported, fmt::format("a program for {} devices; at most {} are listed in its groups",
                                                        device_count(*end), devices_max));
     RESHARD_CHECK(check(plan));
-    RESHARD_TRY(const auto& seen, in_common_view(asked.source, asked.target));
-    RESHARD_CHECK(same_on_devices(seen.first, plan.source));
-    RESHARD_CHECK(same_on_devices(seen.second, plan.target));
+    RESHARD_CHECK(same_on_devices(asked.source, plan.source));
+    RESHARD_CHECK(same_on_devices(asked.target, plan.target));
     TileProgram program{asked.source, asked.target, {}};
     Operations made(asked.source.mesh, extents_of(asked.source), program.operations);
     // An array that has no elements needs no move.

@@ -165,6 +165,17 @@ bool same_extents(std::span<const Dim> a, std::span<const Dim> b) {
 
 }  // namespace
 
+std::optional<Layout> in_parts(const Layout& layout, std::span<const std::vector<Index>> parts) {
+    Layout made = layout;
+    made.dims.clear();
+    for (std::size_t i = 0; i < layout.dims.size(); ++i) {
+        auto dims = split(layout.dims[i], parts[i]);
+        if (!dims) return std::nullopt;
+        std::ranges::move(*dims, std::back_inserter(made.dims));
+    }
+    return made;
+}
+
 Result<std::pair<Layout, Layout>> in_common_view(const Layout& source, const Layout& target) {
     for (const Layout* end : {&source, &target}) RESHARD_CHECK(validate(*end));
     if (source.dtype != target.dtype || elements_of(source.dims) != elements_of(target.dims)) {

@@ -105,6 +105,23 @@ EdgeCost EdgeCosts::at_least(Index elements) const {
     return {moves, elements};
 }
 
+Index EdgeCosts::elements_within(EdgeCost paid, EdgeCost below) const {
+    if (paid.first >= below.first) return 0;
+    switch (objective_) {
+        case Objective::time:
+            break;
+        case Objective::bytes:
+            return below.first - paid.first;
+        case Objective::steps:
+            if (below.first - paid.first > 1) return index_max;
+            return std::max<Index>(below.second - paid.second, 0);
+    }
+    // One part in a thousand more than fits, against rounding.
+    const double seconds = static_cast<double>(std::max<Index>(below.first - paid.first - first_message_, 0)) / 1e12;
+    const double elements = seconds * static_cast<double>(fastest_) / static_cast<double>(element_) * 1.001 + 1;
+    return elements < 1e18 ? static_cast<Index>(elements) : index_max;
+}
+
 // The digits of a cover as a set, with neighbours that continue each other as one.
 AtomList EdgeCosts::atoms_of(std::uint32_t cover) const {
     AtomList atoms;
@@ -150,7 +167,8 @@ EdgeCosts::Carried EdgeCosts::carried(const State& before, const Edge& hop) cons
     const bool moves = crosses_groups(hop.kind);
     const AtomList group = atoms_of(hop.group);
     bool exact = network_->exact() && frame_.even;
-    const bool countable = device_count(frame_.like->mesh) <= counted_devices_max && counted_ < counted_moves_max;
+    const bool countable = device_count(frame_.like->mesh) <= counted_devices_max &&
+                           counted_ < (frame_.limited ? counted_moves_in_views_max : counted_moves_max);
     if (exact || !countable) {
         const auto of = [&](std::array<Index, levels_max>& numbers) { return std::span(numbers.data(), levels); };
         const LevelSpans spans{of(carried.elements), of(carried.pair), of(carried.messages)};

@@ -23,6 +23,8 @@ struct EdgeCost {
 /// the closed form is an estimate, and the search is not said to be complete.
 inline constexpr Index counted_devices_max = 64;
 inline constexpr Index counted_moves_max = 2000;
+/// The same in a view, which is searched after the problem's own layouts.
+inline constexpr Index counted_moves_in_views_max = 400;
 
 class EdgeCosts {
 public:
@@ -43,6 +45,8 @@ public:
     [[nodiscard]] EdgeCost at_least(Index elements) const;
     /// The same for every path from `state` to the target, no less.
     [[nodiscard]] EdgeCost at_least(const State& state, Index elements) const;
+    /// No hop that receives more elements costs less than the difference.
+    [[nodiscard]] Index elements_within(EdgeCost paid, EdgeCost below) const;
     /// True if lower bounds include the levels of the network.
     [[nodiscard]] bool by_levels() const { return needs_.has_value(); }
     /// True if all prices so far equal the judge's.

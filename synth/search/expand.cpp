@@ -88,8 +88,9 @@ bool Moves::all_nest(const Sides& before, const Sides& after) const {
     return true;
 }
 
-void Moves::append_moves(const State& state, Index tile_max, std::vector<Edge>& hops, Wanted wanted) const {
-    const Expansion from{state, sides_of(state), tile_max, hops};
+void Moves::append_moves(const State& state, Index tile_max, std::vector<Edge>& hops, Wanted wanted,
+                         Index received_max) const {
+    const Expansion from{state, sides_of(state), tile_max, received_max, hops};
     if (wanted != Wanted::sums) append_slices(from);
     if (wanted == Wanted::all) {
         append_gathers(from, state, 0);
@@ -156,7 +157,10 @@ void Moves::append_all_to_alls(const Expansion& from, State state, std::size_t d
         std::uint32_t cover = 0;
         for (std::size_t i = 0; i <= dims(); ++i) cover |= frame_.cover_of(state.lists[i]);
         const std::uint32_t pool = from.sides.cover & ~cover;
-        if (pool != 0) deal(from, state, 0, pool);
+        if (pool == 0) return;
+        // Wherever the digits go, the tile keeps its size, and a device keeps its own part.
+        const Index received = from.sides.tile - from.sides.tile / std::max<Index>(frame_.combinations_of(pool), 1);
+        if (!frame_.even || received <= from.received_max) deal(from, state, 0, pool);
         return;
     }
     append_all_to_alls(from, state, dim + 1);

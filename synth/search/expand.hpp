@@ -52,7 +52,9 @@ public:
     /// Which moves: all; slices and what changes summands; what changes summands alone.
     enum class Wanted { all, slices, sums };
     /// Appends every move out of `state` whose tile has at most `tile_max` elements, permutes and exchanges excepted.
-    void append_moves(const State& state, Index tile_max, std::vector<Edge>& hops, Wanted wanted = Wanted::all) const;
+    /// If sizes divide, leaves out all-to-alls that receive more than `received_max` elements.
+    void append_moves(const State& state, Index tile_max, std::vector<Edge>& hops, Wanted wanted = Wanted::all,
+                      Index received_max = index_max) const;
     /// Appends every permute of `state`: tiles of the same shape, as many summands.
     void append_permutes(const State& state, std::vector<Edge>& hops) const;
     /// The exchange from `state` to `next`, with the sides of both. Fills in the group, sent elements and messages only
@@ -75,6 +77,7 @@ private:
         const State& state;
         const Sides sides;
         const Index tile_max;
+        const Index received_max;
         std::vector<Edge>& hops;
     };
     /// visit(list) for every shorter list of dimension `dim` whose boundaries nest in those before the move.

@@ -132,7 +132,11 @@ SummandChange Moves::change_to_target(const State& state) const {
     }
     change.kept = std::min(change.kept, idle);
     change.keepers = std::min(before, after);
-    for (std::uint32_t part = 1; part >> sums == 0; ++part) {
+    // Only dimensions with a digit that both ends use, in different dimensions, can add to a part.
+    std::uint32_t losing = 0;
+    for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece)
+        if (from[piece] < sums && to[piece] < sums && from[piece] != to[piece]) losing |= 1u << from[piece];
+    for (std::uint32_t part = losing; part != 0; part = (part - 1) & losing) {
         Index moved = 1;
         for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
             const bool leaves = from[piece] < sums && (part >> from[piece] & 1) != 0 && to[piece] < sums &&

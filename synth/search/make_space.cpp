@@ -45,6 +45,11 @@ public:
         return std::nullopt;
     }
 
+    std::optional<SearchSpace> make_limited() {
+        frame_.limited = true;
+        return make(true, searched_max);
+    }
+
     std::optional<SearchSpace> make_coarse(bool cancels, std::size_t most) {
         if (!begin(cancels, most)) return std::nullopt;
         for (const Cells cells : {Cells::all, Cells::merged})
@@ -135,10 +140,10 @@ private:
         }
         frame_.devices = frame_.combinations_of(frame_.cover);
         const std::size_t digits = primes ? prime_factors(frame_.devices).size() : frame_.pieces.size();
-        if (frame_.devices == 0 || digits > most_ || digits + frame_.lists > 15) return false;
-        frame_.even = std::all_of(frame_.extents.begin(), frame_.extents.end(),
-                                  [&](Index extent) { return extent % frame_.devices == 0; }) &&
-                      divides(problem_.source) && divides(problem_.target);
+        if (frame_.devices == 0 || digits > most_ || !State::coded(digits, frame_.lists)) return false;
+        const bool all_divide = std::all_of(frame_.extents.begin(), frame_.extents.end(),
+                                            [&](Index extent) { return extent % frame_.devices == 0; });
+        frame_.even = (all_divide || frame_.limited) && divides(problem_.source) && divides(problem_.target);
         const bool keeps_idle = primes || cells == Cells::all || cells == Cells::merged;
         frame_.exact = !frame_.even && keeps_idle && cancelled_.empty() && frame_.devices <= exact_devices_max;
         return true;
@@ -267,6 +272,8 @@ std::optional<SearchSpace> make_search_space(const Problem& problem, bool levels
         if (auto all = SpaceMaker(problem).make(false, searched_max); all && all->exact) return all;
     return frame;
 }
+
+std::optional<SearchSpace> make_limited_space(const Problem& problem) { return SpaceMaker(problem).make_limited(); }
 
 std::optional<SearchSpace> make_coarse_space(const Problem& problem) {
     // With many axes merging rarely helps, and finding that out would take long.

@@ -169,9 +169,11 @@ private:
         const EdgeCost paid = nodes_[index].paid;
         const Moves::Wanted wanted = wanted_from(index);
         hops_.clear();
-        moves_.append_moves(state, options_.tile_max, hops_, wanted);
+        const Index received_max = frame_.limited ? prices_.elements_within(paid, below()) : index_max;
+        moves_.append_moves(state, options_.tile_max, hops_, wanted, received_max);
         if (wanted == Moves::Wanted::all) {
-            if (levels_ || cheapest_of_shape(state, paid)) moves_.append_permutes(state, hops_);
+            const bool permutes = !frame_.limited || moves_.sides_of(state).tile <= received_max;
+            if (permutes && (levels_ || cheapest_of_shape(state, paid))) moves_.append_permutes(state, hops_);
             if (options_.vocabulary == Vocabulary::all) append_exchanges(state, paid);
         }
         // Hops to the target come first, since they bound the others.

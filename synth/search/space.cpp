@@ -163,7 +163,8 @@ bool SearchSpace::commensurable(const State& a, const State& b) const {
 }
 
 bool SearchSpace::nests(std::size_t dim, Index fewer, Index more) const {
-    if (by_turns || even || fewer == more) return true;
+    if (by_turns || fewer == more) return true;
+    if (even) return !limited || extents[dim] % more == 0;
     const Index tile = ceil_divide(extents[dim], fewer);
     // Behind a cancelled prefix the extent is a tile, not the dimension.
     const bool whole_dim = tile == extents[dim] && prefixes[dim].empty();

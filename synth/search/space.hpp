@@ -36,7 +36,8 @@ struct SearchSpace {
     Index devices = 1;        ///< combinations of the digits that are left
     std::uint32_t cover = 0;  ///< all bits
     bool mixed = false;       ///< some axis is there in more cuts than one
-    bool even = false;        ///< every choice of digits divides every dimension
+    bool even = false;        ///< every state divides every dimension
+    bool limited = false;     ///< choices of digits that do not divide are no states
     bool exact = false;       ///< not even, but few devices and no prefix cancelled: all devices can be looked at
     bool whole = false;       ///< every digit of the devices is in it, cut to primes: what it has not, nothing has
     bool by_turns = false;    ///< a list cuts digit by digit, as chunked_per_axis; else once, into all its shards
@@ -99,6 +100,10 @@ inline constexpr std::size_t searched_max = 5;
 /// ragged tiles may change the leading digits of a dimension.
 /// With `levels` of a network common prefixes stay, since moving through them can pay, if one digit fewer fits.
 [[nodiscard]] std::optional<SearchSpace> make_search_space(const Problem& problem, bool levels = false);
+
+/// The problem in digits, with the states alone that divide every dimension. nullopt as above, and if an end does not
+/// divide.
+[[nodiscard]] std::optional<SearchSpace> make_limited_space(const Problem& problem);
 
 /// The problem in the coarsest digits that keep idle digits: the parts of each axis between borders of both ends. If
 /// these are too many, neighbouring axes are merged. The best plan may need finer digits. If primes are too many to

@@ -43,7 +43,7 @@ private:
 };
 
 /// The most lists of a state.
-inline constexpr std::size_t lists_max = 8;
+inline constexpr std::size_t lists_max = 12;
 inline constexpr std::size_t pieces_max = 15;
 inline constexpr std::size_t digits_max = 7;
 
@@ -51,15 +51,18 @@ struct State {
     std::array<List, lists_max> lists{};
     friend bool operator==(const State&, const State&) = default;
 
-    /// All lists in one number: four bits a digit, 15 between lists. pre: digits + count <= 15.
+    /// All lists in one number: five bits a digit, the first of them 1, and a 0 after each list. pre: coded(digits,
+    /// count).
     [[nodiscard]] std::uint64_t code(std::size_t count) const {
         std::uint64_t word = 1;
         for (std::size_t i = 0; i < count; ++i) {
-            for (std::size_t j = 0; j < lists[i].size(); ++j) word = word << 4 | lists[i][j];
-            word = word << 4 | 15;
+            for (std::size_t j = 0; j < lists[i].size(); ++j) word = word << 5 | 16u | lists[i][j];
+            word <<= 1;
         }
         return word;
     }
+    /// True if `code` tells all states of `count` lists with so many digits apart.
+    [[nodiscard]] static constexpr bool coded(std::size_t digits, std::size_t count) { return 5 * digits + count < 64; }
 };
 
 }  // namespace reshard

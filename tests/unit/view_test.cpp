@@ -35,6 +35,16 @@ TEST(ViewUnit, CutsAcrossTheSplitBecomePieces) {
     EXPECT_EQ(viewed("y=4", "f32[6@y]", "f32[2,3]"), Pair("f32[6@y]", "f32[6]"));
 }
 
+TEST(ViewUnit, LayoutsAreWrittenInPartsOfTheirDimensions) {
+    const auto written = [](const char* text, const std::vector<std::vector<Index>>& parts) {
+        const auto made = in_parts(layout_of("x=2,y=4", text), parts);
+        return made ? format(*made) : "none";
+    };
+    EXPECT_EQ(written("f32[1024@(x,y),1024]", {{2, 4, 128}, {1024}}), "f32[2@x,4@y,128,1024]");
+    EXPECT_EQ(written("f32[1024@y,1024@x]", {{2, 512}, {2, 512}}), "f32[2@y:(1)2,512@y:(2)2,2@x,512]");
+    EXPECT_EQ(written("f32[12@y]", {{3, 4}}), "none");
+}
+
 TEST(ViewUnit, OtherArraysAreRefused) {
     EXPECT_EQ(viewed("x=2", "f32[24@x]", "f32[4,7]").first, "mismatch");
     EXPECT_EQ(viewed("x=2", "f32[24@x]", "f64[24]").first, "mismatch");

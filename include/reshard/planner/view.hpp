@@ -2,7 +2,10 @@
 // shapes is a move between two layouts of one view.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "reshard/layout.hpp"
 
@@ -13,5 +16,10 @@ namespace reshard {
 /// before, in the same order in a dense row-major tile. Ends of one shape are returned unchanged.
 /// Errors: mismatch (element types or numbers of elements differ), unsupported (more than 2^22 pieces).
 [[nodiscard]] Result<std::pair<Layout, Layout>> in_common_view(const Layout& source, const Layout& target);
+
+/// The layout with each dimension as several: `parts` lists their extents, which multiply to the dimension. Every
+/// device holds the same elements in the same order. nullopt if the shards of a dimension are no products of shards of
+/// its parts. pre: one list for each dimension.
+[[nodiscard]] std::optional<Layout> in_parts(const Layout& layout, std::span<const std::vector<Index>> parts);
 
 }  // namespace reshard

@@ -52,6 +52,17 @@ TEST(PlanCacheUnit, ReshapesAndMeshesWrittenDifferentlyAreRemembered) {
     EXPECT_EQ(cache.hits(), 2);
 }
 
+TEST(PlanCacheUnit, PlansInAViewAreRemembered) {
+    PlanCache cache;
+    Options options;
+    options.vocabulary = Vocabulary::collectives;
+    const Problem first = problem_on({{"x", 2}, {"y", 4}}, "f32[1024,1024@x]", "f32[1024@(x,y),1024]");
+    const Problem again = problem_on({{"a", 2}, {"b", 4}}, "i32[1024,1024@a]", "i32[1024@(a,b),1024]");
+    expect_same(*cache.synthesize(first, options), *synthesize(first, options));
+    expect_same(*cache.synthesize(again, options), *synthesize(again, options));
+    EXPECT_EQ(cache.hits(), 1);
+}
+
 TEST(PlanCacheUnit, WhatDecidesThePlanIsAskedAnew) {
     PlanCache cache;
     const Problem first = problem_on(mesh, "f32[12@x,6]", "f32[12@y,6]");

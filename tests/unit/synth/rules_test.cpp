@@ -228,6 +228,31 @@ TEST(RuleUnit, gather_differing) {
     EXPECT_TRUE(check(*plan).has_value());
 }
 
+// An axis enters a dimension above the axis that cuts it already, or leaves from above it.
+TEST(RuleUnit, split_dims) {
+    struct Move {
+        const char* mesh;
+        const char* source;
+        const char* target;
+        Index received;
+        Index received_without;
+    };
+    const Move moves[] = {{"x=2,y=4", "f32[1024,1024@x]", "f32[1024@(x,y),1024]", 256 << 10, 448 << 10},
+                          {"d0=2,d1=4", "f32[512,128@d0]{U:d1}", "f32[512@d0,128]", 208 << 10, 220 << 10},
+                          {"cp=8", "bf16[1,4096@cp,2,64]", "bf16[1,4096,2@cp:(1)2,64]", 448 << 10, 496 << 10}};
+    for (const Move& move : moves) {
+        const Mesh axes = *parse_mesh(move.mesh);
+        const Problem problem{*parse_layout(axes, move.source), *parse_layout(axes, move.target)};
+        const auto found = made(problem, Vocabulary::collectives, Objective::bytes);
+        EXPECT_EQ(found.rule, "split_dims") << move.source;
+        EXPECT_EQ(found.verdict().received_bytes_max_device, move.received) << format(found.plan());
+        EXPECT_TRUE(found.search_complete) << move.source;
+        Options options{.objective = Objective::bytes, .vocabulary = Vocabulary::collectives};
+        options.disabled_rules = {"split_dims"};
+        EXPECT_EQ(synthesize(problem, options)->verdict().received_bytes_max_device, move.received_without);
+    }
+}
+
 /// Two axes, 2 x 5, make ten shards that are best cut as 5 x 2.
 Problem crossing() {
     const Mesh axes{{"a", 2}, {"b", 7}, {"c", 5}};

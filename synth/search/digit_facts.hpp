@@ -1,0 +1,91 @@
+// Sets of digits: what the states of a digit search are made of.
+#pragma once
+
+#include <array>
+#include <bit>
+
+#include "synth/search/digit_space.hpp"
+
+namespace reshard {
+
+using Bits = std::uint32_t;  ///< a set of digits, or of slots
+
+/// Calls visit(i) for each bit, from the lowest on.
+template <class Visit>
+constexpr void each(Bits bits, const Visit& visit) {
+    for (; bits != 0; bits &= bits - 1) visit(static_cast<std::size_t>(std::countr_zero(bits)));
+}
+
+/// The numbers of a space that states and prices need. Digits of one size that the target leaves idle are twins.
+struct DigitFacts {
+    explicit DigitFacts(const DigitSpace& of);
+
+    [[nodiscard]] Index product(Bits set) const {
+        Index product = 1;
+        each(set, [&](std::size_t k) { product *= size[k]; });
+        return product;
+    }
+
+    const DigitSpace& space;
+    const Slots target = space.target();
+    const Bits rests = static_cast<Bits>(space.rests);
+    const std::size_t digits;
+    const std::size_t slots;
+    std::array<Index, placed_max> size{};
+    std::array<std::size_t, placed_max> goal{};     ///< the slot at the target
+    std::array<Bits, placed_max> accept{};          ///< the slots that a digit can cut
+    std::array<Bits, placed_max> twins_before{};    ///< its twins below
+    std::array<std::uint8_t, slots_max> goal_of{};  ///< the digit of a slot at the target
+    InlineVector<Bits, placed_max> twins;           ///< groups of digits of one size that the target leaves idle
+    Bits wanted = 0;                                ///< the slots that the target cuts
+    Bits followed = 0;                              ///< the slots before another slot of the same dimension
+    Index shards = 1;                               ///< of the target
+    Index there = 1;                                ///< the target's tile
+};
+
+/// A state taken apart.
+struct PlacedDigits {
+    PlacedDigits(const DigitFacts& facts, Slots placed) : state(placed) {
+        Slots rest = placed;
+        for (std::size_t k = 0; rest != 0; ++k, rest >>= 4) {
+            const std::size_t slot = rest & 15;
+            if (slot == 0) continue;
+            digits |= Bits{1} << k;
+            slots |= Bits{1} << slot;
+            shards *= facts.size[k];
+            if (slot == facts.goal[k]) continue;
+            wrong |= Bits{1} << k;
+            astray *= facts.size[k];
+            if ((facts.wanted >> slot & 1) != 0) conflicts |= Bits{1} << k;
+        }
+    }
+
+    /// Digits by slot.
+    [[nodiscard]] std::array<Bits, slots_max> held() const {
+        std::array<Bits, slots_max> held{};
+        Slots rest = state;
+        for (std::size_t k = 0; rest != 0; ++k, rest >>= 4) held[rest & 15] |= Bits{1} << k;
+        held[0] = 0;
+        return held;
+    }
+
+    Slots state;
+    Index shards = 1;
+    Index astray = 1;    ///< combinations of the wrong digits
+    Bits digits = 0;     ///< that cut something
+    Bits slots = 0;      ///< that are cut
+    Bits wrong = 0;      ///< digits in other slots than at the target
+    Bits conflicts = 0;  ///< digits in slots of others
+};
+
+/// The least that is left to do.
+struct Ahead {
+    Index moves = 0;
+    Index elements = 0;
+};
+
+/// The least moves and received elements from a state to the target. Moves are 0, 1, or 2 for more. Slices before and
+/// after a move are free, so one move is enough in three cases only. Elements are as in Moves::least_to_target.
+[[nodiscard]] Ahead ahead_of(const DigitFacts& facts, const PlacedDigits& from, Index tile_max);
+
+}  // namespace reshard

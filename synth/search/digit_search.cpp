@@ -1,0 +1,379 @@
+#include "synth/search/digit_search.hpp"
+
+#include <algorithm>
+
+#include "synth/search/digit_prices.hpp"
+#include "synth/search/places.hpp"
+
+namespace reshard {
+
+namespace {
+
+struct DigitNode {
+    Slots state;  // sorted
+    Slots raw;    // as the step from the parent made it
+    EdgeCost paid;
+    std::uint32_t parent = 0;
+    StepKind kind = StepKind::slice;
+    bool closed = false;
+};
+
+struct DigitEntry {
+    EdgeCost total;
+    std::uint32_t node;
+    EdgeCost paid;
+    friend bool operator<(const DigitEntry& a, const DigitEntry& b) {
+        if (a.total != b.total) return a.total > b.total;
+        return a.node > b.node;
+    }
+};
+
+class DigitSearch {
+public:
+    DigitSearch(const DigitFacts& facts, const SearchOptions& options, const DigitPrices& prices)
+        : facts_(facts), options_(options), prices_(prices) {}
+
+    DigitsFound run() {
+        DigitsFound found;
+        nodes_.reserve(256);
+        open_.reserve(256);
+        insert(facts_.space.source(), {}, {}, 0, StepKind::slice);
+        while (!open_.empty()) {
+            std::pop_heap(open_.begin(), open_.end());
+            const DigitEntry entry = open_.back();
+            open_.pop_back();
+            if (entry.total >= below()) {
+                found.complete = true;
+                break;
+            }
+            DigitNode& node = nodes_[entry.node];
+            if (node.closed || entry.paid != node.paid) continue;
+            node.closed = true;
+            ++found.states;
+            expand(entry.node);
+            if (spent()) break;
+        }
+        found.complete = found.complete || open_.empty();
+        found.arrived = arrived_ != 0;
+        if (found.arrived) {
+            found.price = nodes_[arrived_ - 1].paid;
+            found.path = path_to(arrived_ - 1);
+        }
+        return found;
+    }
+
+private:
+    // The states that a move may reach, so that its cost can still pay. `done`: slices lead from the state to the
+    // target. `beside`: no digit sits in a slot that the target cuts by another digit.
+    enum class Reach { none, done, beside, any };
+
+    // The budget also ends a state with too many moves.
+    [[nodiscard]] bool spent() const { return looked_at_ > options_.hops_max; }
+
+    [[nodiscard]] EdgeCost below() const { return arrived_ == 0 ? options_.below : nodes_[arrived_ - 1].paid; }
+
+    [[nodiscard]] Reach reach_of(EdgeCost cost, Index tile) const {
+        const EdgeCost paid = paid_ + cost;
+        if (paid + prices_.least({1, facts_.there}) < below()) return Reach::any;
+        const Index missing = std::max<Index>(1, facts_.there - std::min(tile, facts_.there));
+        if (paid + prices_.least({1, missing}) < below()) return Reach::beside;
+        // Slices may follow, so the move need not have copied the last tile.
+        return paid + EdgeCost{0, 0} < below() ? Reach::done : Reach::none;
+    }
+
+    [[nodiscard]] Bits reached(Reach reach, std::size_t digit) const {
+        const Bits goal = Bits{1} << facts_.goal[digit] & ~Bits{1};
+        if (reach == Reach::done) return goal;
+        return reach == Reach::beside ? goal | ~facts_.wanted : ~Bits{0};
+    }
+
+    void expand(std::uint32_t index) {
+        index_ = index;
+        paid_ = nodes_[index].paid;
+        const PlacedDigits from(facts_, nodes_[index].state);
+        held_ = from.held();
+        tile_ = facts_.space.elements / from.shards;
+        append_slices(from);
+        for (Bits leaving = from.digits; leaving != 0 && !spent(); leaving = (leaving - 1) & from.digits) {
+            ++looked_at_;
+            const Index parts = facts_.product(leaving);
+            append_gather(from, leaving, parts);
+            append_all_to_alls(from, leaving, parts);
+        }
+        append_permutes(from);
+    }
+
+    void append_slices(const PlacedDigits& from) {
+        for (std::size_t slot = 1; slot < facts_.slots; ++slot)
+            if (is_rest(slot) || held_[slot] == 0) slice_by_each(from, from.state, slot, 0);
+    }
+
+    [[nodiscard]] bool is_rest(std::size_t slot) const { return (facts_.rests >> slot & 1) != 0; }
+
+    // Cuts the slot by each idle digit from `first` on. If slices cost runs, one slice cuts neighbours at once, too.
+    void slice_by_each(const PlacedDigits& from, Slots state, std::size_t slot, std::size_t first) {
+        for (std::size_t k = first; k < facts_.digits && !spent(); ++k) {
+            if (slot_of(state, k) != 0 || (facts_.accept[k] >> slot & 1) == 0 || has_idle_before(state, k)) continue;
+            if (is_rest(slot) && !has_room(state, slot, facts_.size[k])) continue;
+            const Slots next = with_slot(state, k, slot);
+            slice(from, next);
+            if (!prices_.counts_runs()) continue;
+            if (is_rest(slot)) slice_by_each(from, next, slot, k + 1);
+            if ((facts_.followed >> slot & 1) != 0 && (is_rest(slot + 1) || held_[slot + 1] == 0))
+                slice_by_each(from, next, slot + 1, 0);
+        }
+    }
+
+    // A twin is idle, too, and comes first.
+    [[nodiscard]] bool has_idle_before(Slots state, std::size_t digit) const {
+        bool idle = false;
+        each(facts_.twins_before[digit], [&](std::size_t k) { idle = idle || slot_of(state, k) == 0; });
+        return idle;
+    }
+
+    void slice(const PlacedDigits& from, Slots next) {
+        reach(from, next, prices_.of_slice(next == facts_.target), StepKind::slice);
+    }
+
+    void append_gather(const PlacedDigits& from, Bits leaving, Index parts) {
+        const Index tile = saturating_multiply(tile_, parts);
+        if (tile > options_.tile_max) return;
+        const EdgeCost cost = prices_.of_move(tile, tile - tile_, parts - 1);
+        if (reach_of(cost, tile) == Reach::none) return;
+        Slots next = from.state;
+        each(leaving, [&](std::size_t k) { next = with_slot(next, k, 0); });
+        reach(from, next, cost, StepKind::all_gather);
+    }
+
+    void append_all_to_alls(const PlacedDigits& from, Bits leaving, Index parts) {
+        const EdgeCost cost = prices_.of_move(tile_, tile_ - tile_ / parts, parts - 1);
+        const Reach reach = reach_of(cost, tile_);
+        if (reach == Reach::none) return;
+        const Bits stuck = reach == Reach::done ? from.wrong : reach == Reach::beside ? from.conflicts : 0;
+        if ((stuck & ~leaving) != 0) return;
+        Slots next = from.state;
+        each(leaving, [&](std::size_t k) { next = with_slot(next, k, 0); });
+        leaving_ = leaving;
+        deal(from, leaving, ~from.slots | facts_.rests, next, cost, reach);
+    }
+
+    // Every way to give the digits new slots. Twins get theirs in ascending order.
+    void deal(const PlacedDigits& from, Bits pool, Bits open, Slots state, EdgeCost cost, Reach reaches) {
+        if (pool == 0) return reach(from, state, cost, StepKind::all_to_all);
+        ++looked_at_;
+        if (spent()) return;
+        const auto k = static_cast<std::size_t>(std::countr_zero(pool));
+        const Bits before = facts_.twins_before[k] & leaving_;
+        const std::size_t first = before == 0 ? 1 : slot_of(state, std::bit_width(before) - 1);
+        each(facts_.accept[k] & open & reached(reaches, k) & ~Bits{0} << first, [&](std::size_t slot) {
+            if (is_rest(slot) && (slot_of(from.state, k) == slot || !has_place(state, slot, facts_.size[k]))) return;
+            const Bits still = is_rest(slot) ? open : open & ~(Bits{1} << slot);
+            deal(from, pool & (pool - 1), still, with_slot(state, k, slot), cost, reaches);
+        });
+    }
+
+    [[nodiscard]] bool has_room(Slots state, std::size_t rest, Index size) const {
+        Index left = facts_.space.extents[rest];
+        for (std::size_t k = 0; k < facts_.digits; ++k)
+            if (slot_of(state, k) == rest) left /= facts_.size[k];
+        return left % size == 0;
+    }
+
+    // The rest has room beside the digits that it holds before the move.
+    [[nodiscard]] bool has_place(Slots state, std::size_t rest, Index size) const {
+        Index left = facts_.space.extents[rest] / facts_.product(held_[rest]);
+        for (std::size_t k = 0; k < facts_.digits; ++k)
+            if (slot_of(state, k) == rest && (held_[rest] >> k & 1) == 0) left /= facts_.size[k];
+        return left % size == 0;
+    }
+
+    // All states of a shape reach the same states by a permute, and pay as much for it.
+    void append_permutes(const PlacedDigits& from) {
+        const EdgeCost cost = prices_.of_move(tile_, tile_, 1);
+        const Reach reaches = reach_of(cost, tile_);
+        if (from.digits == 0 || reaches == Reach::none) return;
+        if (!cheapest_of_shape(from)) return;
+        seats_.clear();
+        Slots state = 0;
+        Bits seated = 0;
+        for (std::size_t slot = 1; slot < facts_.slots; ++slot) {
+            if (reaches != Reach::any && (facts_.wanted & held_bit(slot)) != 0) {
+                state = with_slot(state, facts_.goal_of[slot], slot);
+                seated |= Bits{1} << facts_.goal_of[slot];
+                continue;
+            }
+            each(held_[slot], [&](std::size_t k) { seats_.push_back({slot, facts_.size[k]}); });
+        }
+        if (reaches != Reach::done || seats_.empty()) seat(from, 0, seated, 0, state, cost);
+    }
+
+    // The slot as a bit if it is cut.
+    [[nodiscard]] Bits held_bit(std::size_t slot) const { return held_[slot] == 0 ? 0 : Bits{1} << slot; }
+
+    // Every way to fill the seats from `at` on. The digits of a rest ascend, since it is a set, and twins ascend.
+    void seat(const PlacedDigits& from, std::size_t at, Bits seated, std::size_t first, Slots state, EdgeCost cost) {
+        if (at == seats_.size()) {
+            if (state != from.state) reach(from, state, cost, StepKind::permute);
+            return;
+        }
+        ++looked_at_;
+        const auto [slot, size] = seats_[at];
+        for (std::size_t k = first; k < facts_.digits && !spent(); ++k) {
+            if ((seated >> k & 1) != 0 || facts_.size[k] != size || (facts_.twins_before[k] & ~seated) != 0) continue;
+            const bool next_is_twin = at + 1 < seats_.size() && seats_[at + 1] == seats_[at];
+            seat(from, at + 1, seated | Bits{1} << k, next_is_twin ? k + 1 : 0, with_slot(state, k, slot), cost);
+        }
+    }
+
+    bool cheapest_of_shape(const PlacedDigits& from) {
+        const Slots shape = sorted(from.state, true);
+        Places::Slot& known = shapes_.at(~shape);
+        if (known.asked && known.least <= paid_) return false;
+        known.asked = true;
+        known.least = paid_;
+        return true;
+    }
+
+    // The state with the slots of twins in ascending order. `all`: the slots of all digits of one size.
+    [[nodiscard]] Slots sorted(Slots state, bool all) const {
+        if (!all) {
+            for (const Bits group : facts_.twins) state = sorted_within(state, group);
+            return state;
+        }
+        Bits done = 0;
+        for (std::size_t k = 0; k < facts_.digits; ++k) {
+            if ((done >> k & 1) != 0) continue;
+            Bits group = 0;
+            for (std::size_t j = k; j < facts_.digits; ++j)
+                if (facts_.size[j] == facts_.size[k]) group |= Bits{1} << j;
+            state = sorted_within(state, group);
+            done |= group;
+        }
+        return state;
+    }
+
+    static Slots sorted_within(Slots state, Bits group) {
+        if (std::has_single_bit(group)) return state;
+        std::array<std::size_t, placed_max> slots{};
+        std::size_t count = 0;
+        each(group, [&](std::size_t k) {
+            std::size_t at = count++;
+            const std::size_t slot = slot_of(state, k);
+            for (; at > 0 && slots[at - 1] > slot; --at) slots[at] = slots[at - 1];
+            slots[at] = slot;
+        });
+        count = 0;
+        each(group, [&](std::size_t k) { state = with_slot(state, k, slots[count++]); });
+        return state;
+    }
+
+    void reach(const PlacedDigits& from, Slots next, EdgeCost cost, StepKind kind) {
+        ++looked_at_;
+        const PlacedDigits to(facts_, next);
+        const EdgeCost least =
+            next == facts_.target ? EdgeCost{} : prices_.least(ahead_of(facts_, to, options_.tile_max));
+        EdgeCost paid = paid_ + cost;
+        if (paid + least >= below()) return;
+        paid = paid + prices_.runs(kind, from, to);
+        if (paid + least >= below()) return;
+        insert(next, least, paid, index_, kind);
+    }
+
+    void insert(Slots raw, EdgeCost least, EdgeCost paid, std::uint32_t parent, StepKind kind) {
+        const Slots state = sorted(raw, false);
+        Places::Slot& slot = places_.at(~state);
+        if (slot.node != 0 && nodes_[slot.node - 1].paid <= paid) return;
+        const DigitNode node{state, raw, paid, parent, kind, false};
+        if (slot.node == 0) {
+            nodes_.push_back(node);
+            slot.node = static_cast<std::uint32_t>(nodes_.size());
+        } else {
+            nodes_[slot.node - 1] = node;
+        }
+        if (state == facts_.target) arrived_ = slot.node;
+        open_.push_back({paid + least, slot.node - 1, paid});
+        std::push_heap(open_.begin(), open_.end());
+    }
+
+    // The states along the way, with each digit in its own place again. Neighbouring slices are one step.
+    [[nodiscard]] DigitPath path_to(std::uint32_t index) const {
+        std::vector<std::uint32_t> way;
+        for (; index != 0; index = nodes_[index].parent) way.push_back(index);
+        std::array<std::size_t, placed_max> real{};  // the digit that has this place in the sorted state
+        for (std::size_t k = 0; k < facts_.digits; ++k) real[k] = k;
+        rename(facts_.space.source(), nodes_[0].state, real);
+        DigitPath path;
+        for (; !way.empty(); way.pop_back()) {
+            const DigitNode& node = nodes_[way.back()];
+            Slots state = 0;
+            for (std::size_t k = 0; k < facts_.digits; ++k) state = with_slot(state, real[k], slot_of(node.raw, k));
+            rename(node.raw, node.state, real);
+            if (is_local(node.kind) && !path.kinds.empty() && path.kinds.back() == node.kind) {
+                path.states.back() = state;
+                continue;
+            }
+            path.kinds.push_back(node.kind);
+            path.states.push_back(state);
+        }
+        return path;
+    }
+
+    // Follows the digits that sorting moved.
+    void rename(Slots raw, Slots state, std::array<std::size_t, placed_max>& real) const {
+        const std::array<std::size_t, placed_max> before = real;
+        for (const Bits group : facts_.twins) {
+            Bits taken = 0;
+            each(group, [&](std::size_t k) {
+                bool found = false;
+                each(group & ~taken, [&](std::size_t j) {
+                    if (found || slot_of(raw, j) != slot_of(state, k)) return;
+                    found = true;
+                    taken |= Bits{1} << j;
+                    real[k] = before[j];
+                });
+            });
+        }
+    }
+
+    struct Seat {
+        std::size_t slot;
+        Index size;
+        friend bool operator==(const Seat&, const Seat&) = default;
+    };
+
+    const DigitFacts& facts_;
+    const SearchOptions& options_;
+    const DigitPrices& prices_;
+    std::vector<DigitNode> nodes_;
+    std::vector<DigitEntry> open_;
+    Places places_;
+    Places shapes_;
+    InlineVector<Seat, placed_max> seats_;
+    std::uint32_t arrived_ = 0;
+    std::uint32_t index_ = 0;  // the state that is expanded
+    EdgeCost paid_;
+    std::array<Bits, slots_max> held_{};  // its digits by slot
+    Index tile_ = 1;
+    Bits leaving_ = 0;  // the digits of the all-to-all at hand
+    Index looked_at_ = 0;
+};
+
+}  // namespace
+
+bool prices_digits(Objective objective, const Machine& machine) {
+    return objective != Objective::time || (machine.levels.size() == 1 && machine.levels[0].pair_bytes_per_second == 0);
+}
+
+DigitsFound search_digits(const DigitSpace& space, const SearchOptions& options, const Machine& machine) {
+    const DigitFacts facts(space);
+    const DigitPrices prices(facts, options.objective, machine);
+    const Ahead ahead = ahead_of(facts, PlacedDigits(facts, space.source()), options.tile_max);
+    if (prices.least(ahead) >= options.below) {
+        DigitsFound found;
+        found.complete = true;
+        return found;
+    }
+    return DigitSearch(facts, options, prices).run();
+}
+
+}  // namespace reshard
