@@ -7,6 +7,7 @@
 #include "reshard/planner/refinement.hpp"
 #include "reshard/planner/view.hpp"
 #include "synth/rule_table.hpp"
+#include "synth/rules/views.hpp"
 #include "synth/search/refinement.hpp"
 #include "synth/search/search.hpp"
 
@@ -132,8 +133,10 @@ bool search_view(Inquiry& asked, const Parts& parts) {
     Found found = search(*space, limits, asked.options.machine);
     asked.searched.states += found.states;
     if (found.arrived)
-        asked.candidates.judge(std::string(asked.rule),
-                               with_fewest_digits({seen->source, seen->target, std::move(found.steps)}, parts));
+        asked.candidates.judge(
+            std::string(asked.rule),
+            between_views(asked.problem,
+                          with_fewest_digits({seen->source, seen->target, std::move(found.steps)}, parts)));
     return found.complete && found.exact_prices && found.all_exchanges && space->whole;
 }
 
