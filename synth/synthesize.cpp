@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "reshard/planner/normalize_devices.hpp"
+#include "reshard/text.hpp"
 #include "src/base/try.hpp"
 #include "synth/answer.hpp"
 #include "synth/overlap/overlap_steps.hpp"
@@ -32,7 +33,10 @@ Result<void> validate_first_steps(const Problem& problem, const std::vector<Step
             return fail(move.error().code, fmt::format("first step {}: {}", i + 1, move.error().message));
         before = &steps[i].layout;
     }
-    RESHARD_CHECK(same_array(*before, problem.target));
+    if (!same_array(*before, problem.target))
+        return fail(Code::step,
+                    fmt::format("the first steps end at {}; a view must lead back to the shape of the target",
+                                format(*before)));
     RESHARD_CHECK(check_enumerable(*before, problem.target));
     return {};
 }

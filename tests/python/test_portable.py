@@ -94,7 +94,7 @@ class Programs(unittest.TestCase):
         self.moved("x=2,y=4", "f64[16@(x,y),8]", "f64[16@(y,x),8]")
 
     def test_cuts_in_pieces(self):
-        cyclic = self.moved("x=8", "f64[64@x,4]", "f64[64@x/2,4]")
+        cyclic = self.moved("x=8", "f64[128@x,4]", "f64[128@x/2,4]")
         self.assertEqual([one.kind for one in cyclic.operations if one.groups], ["all_to_all"])
         zigzag = self.moved("cp=2", "f64[16@cp[4:0,8:1,12:1,16:0],8]", "f64[16,8@cp]").operations
         self.assertEqual([one.runs for one in zigzag if one.kind == "reorder"], [[(0, 4), (8, 16), (4, 8)]])
