@@ -207,13 +207,19 @@ std::vector<std::vector<Index>> parts_in(const Layout& layout, const AtomList& d
 Result<Plan> in_one_shape(const Plan& plan) {
     const bool views = std::ranges::any_of(plan.steps, [](const Step& step) { return step.kind == StepKind::view; });
     if (!views) return plan;
+    std::vector<const Layout*> layouts = {&plan.source, &plan.target};
+    for (const Step& step : plan.steps) layouts.push_back(&step.layout);
     std::vector<Index> borders = {1};
-    for (std::size_t i = 0; i <= plan.steps.size(); ++i) {
-        const Layout& layout = layout_before(plan, i);
+    for (const Layout* layout : layouts) {
+        RESHARD_CHECK(validate(*layout));
+        if (global_bytes(*layout) != global_bytes(plan.source))
+            return fail(Code::mismatch,
+                        fmt::format("{} has other elements than {}", format(*layout), format(plan.source)));
         Index inner = 1;
-        for (std::size_t k = layout.dims.size(); k-- > 0;) borders.push_back(inner *= layout.dims[k].extent);
+        for (std::size_t k = layout->dims.size(); k-- > 0;) borders.push_back(inner *= layout->dims[k].extent);
     }
-    const auto digits = refinement(std::move(borders));
+    const bool empty = std::ranges::find(borders, 0) != borders.end();
+    const auto digits = empty ? std::nullopt : refinement(std::move(borders));
     const auto seen = [&](const Layout& layout) -> Result<Layout> {
         auto made = digits ? in_parts(layout, parts_in(layout, *digits)) : std::nullopt;
         if (made) return *std::move(made);
@@ -227,8 +233,8 @@ Result<Plan> in_one_shape(const Plan& plan) {
         if (step.kind != StepKind::view)
             made.steps.push_back({step.kind, std::move(layout)});
         else if (!equivalent(layout, layout_before(made, made.steps.size())))
-            return fail(Code::step, fmt::format("devices would hold other elements after the view {}",
-                                                format(step.layout)));
+            return fail(Code::step,
+                        fmt::format("devices would hold other elements after the view {}", format(step.layout)));
     }
     return made;
 }
