@@ -228,13 +228,15 @@ Result<Plan> in_one_shape(const Plan& plan) {
     Plan made{{}, {}, {}, plan.network};
     RESHARD_ASSIGN(made.source, seen(plan.source));
     RESHARD_ASSIGN(made.target, seen(plan.target));
-    for (const Step& step : plan.steps) {
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+        const Step& step = plan.steps[i];
         RESHARD_TRY(auto& layout, seen(step.layout));
         if (step.kind != StepKind::view)
             made.steps.push_back({step.kind, std::move(layout)});
-        else if (!equivalent(layout, layout_before(made, made.steps.size())))
+        else if (shape(step.layout) == shape(layout_before(plan, i)) ||
+                 !equivalent(layout, layout_before(made, made.steps.size())))
             return fail(Code::step,
-                        fmt::format("devices would hold other elements after the view {}", format(step.layout)));
+                        fmt::format("step {}: {} is no view of the tiles before it", i + 1, format(step.layout)));
     }
     return made;
 }
