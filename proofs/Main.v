@@ -1,7 +1,7 @@
 (* The claims, one sentence each.  Their statements are where they are proved; `make check` prints the assumptions
    of every one and compares them with Assumptions.expected: none has any. *)
 From Reshard Require Import
-  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce Sums Certify Between BetweenBound Renumber Granules Digest
+  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce Sums Certify Between BetweenBound Renumber View Granules Digest
   Primes Exist Permutes Examples.
 
 (* A typed step of any of the eight kinds takes a distribution of an array to a distribution of the same array. *)
@@ -77,6 +77,10 @@ Print Assumptions renumber_accepted.
 Print Assumptions renumber_first.
 Print Assumptions renumber_last.
 Print Assumptions renamed_for_nothing.
+(* A dimension as two: every device holds the same elements at the same places of a row-major tile ... *)
+Print Assumptions view_split.
+(* ... so that the same memory, read in the other shape, holds the same array. *)
+Print Assumptions view_denotes.
 (* Files: one array cut in one dimension on each side.  No program, with any memory, touches fewer granules than the
    printed bound, and one of enough memory touches no more. *)
 Print Assumptions two_cuts_bound.

@@ -9,17 +9,18 @@
 #include "report/steps.hpp"
 #include "report/table.hpp"
 #include "reshard/text.hpp"
+#include "src/tables/step_kinds.hpp"
 
 namespace reshard::cli {
 namespace {
 
 std::string mark(std::size_t place) { return place == 0 ? "*" : ""; }
 
-// The shortest runs that steps copy; nothing where all are slices.
+// The shortest runs that steps copy; nothing where all are slices and views.
 std::string shortest_run(const Plan& plan) {
     Index least = index_max;
     for (std::size_t i = 0; i < plan.steps.size(); ++i)
-        if (plan.steps[i].kind != StepKind::slice)
+        if (!is_view(plan.steps[i].kind))
             least = std::min(least, copied_run(layout_before(plan, i), plan.steps[i].layout));
     return least == index_max ? "" : format_bytes(saturating_multiply(least, size_of(plan.source.dtype)));
 }

@@ -118,24 +118,18 @@ bool rename(Plan& plan, const Problem& problem, const Options& options) {
     const bool straight = options.first_steps.empty();  // as synthesize takes its problem
     const auto [source, target] =
         straight ? normalized_devices(problem.source, problem.target) : std::pair(problem.source, problem.target);
-    const Mesh source_mesh = plan.source.mesh;
-    const Mesh target_mesh = plan.target.mesh;
-    // The plan may see its ends in another shape than the question.
-    const auto name = [&](Layout& layout, const Layout& end) {
-        layout.mesh = end.mesh;
-        layout.dtype = end.dtype;
-    };
-    name(plan.source, source);
-    name(plan.target, target);
+    const Mesh source_mesh = std::exchange(plan.source, source).mesh;
+    const Mesh target_mesh = std::exchange(plan.target, target).mesh;
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         Layout& layout = plan.steps[i].layout;
         if (i < options.first_steps.size()) {
             layout = options.first_steps[i].layout;
         } else if (i + 1 == plan.steps.size()) {
-            layout = plan.target;
+            layout = target;
         } else {
             if (layout.mesh != source_mesh && layout.mesh != target_mesh) return false;
-            name(layout, layout.mesh == source_mesh ? source : target);
+            layout.mesh = layout.mesh == source_mesh ? source.mesh : target.mesh;
+            layout.dtype = source.dtype;
         }
     }
     return true;

@@ -73,9 +73,9 @@ struct RuleEntry {
 /// The rule `search`. Proposes the best plan of each space, fine digits first, and fills in `asked.searched`.
 void search_digits(Inquiry& asked);
 
-/// The rule `split_dims`. Searches views in which each digit of a dimension is a dimension. It proposes plans that cost
-/// less than the best candidate, with their ends in the shape of the view. If the search is not complete,
-/// `asked.complete` becomes false. pre: a best candidate, no first steps, ends that divide.
+/// The rule `split_dims`. Searches a view: each digit of a dimension is a dimension. It proposes plans that cost less
+/// than the best candidate; their first and last steps are views. If the search is not complete, `asked.complete`
+/// becomes false. pre: a best candidate, no first steps, ends that divide.
 void search_split_dims(Inquiry& asked);
 
 /// The time in nanoseconds if explain has a clock, otherwise 0.

@@ -7,6 +7,7 @@
 #include "reshard/planner/refinement.hpp"
 #include "reshard/planner/view.hpp"
 #include "synth/rule_table.hpp"
+#include "synth/rules/views.hpp"
 #include "synth/search/digit_search.hpp"
 #include "synth/search/refinement.hpp"
 #include "synth/search/search.hpp"
@@ -136,7 +137,8 @@ SearchOptions limits_of(const Inquiry& asked) {
 }
 
 void propose(Inquiry& asked, Plan plan, const Parts& parts) {
-    asked.candidates.judge(std::string(asked.rule), with_fewest_digits(std::move(plan), parts));
+    asked.candidates.judge(std::string(asked.rule),
+                           between_views(asked.problem, with_fewest_digits(std::move(plan), parts)));
 }
 
 // Proposes the best plan of one view if it costs less than the best candidate. True if no plan in prime digits does.

@@ -8,11 +8,13 @@
 #include <fmt/format.h>
 
 #include "reshard/planner/normalize_devices.hpp"
+#include "reshard/text.hpp"
 #include "src/base/try.hpp"
 #include "synth/answer.hpp"
 #include "synth/overlap/overlap_steps.hpp"
 #include "synth/policy.hpp"
 #include "synth/rules/averages.hpp"
+#include "synth/rules/views.hpp"
 
 namespace reshard {
 
@@ -31,6 +33,10 @@ Result<void> validate_first_steps(const Problem& problem, const std::vector<Step
             return fail(move.error().code, fmt::format("first step {}: {}", i + 1, move.error().message));
         before = &steps[i].layout;
     }
+    if (!same_array(*before, problem.target))
+        return fail(Code::step,
+                    fmt::format("the first steps end at {}; a view must lead back to the shape of the target",
+                                format(*before)));
     RESHARD_CHECK(check_enumerable(*before, problem.target));
     return {};
 }
@@ -65,7 +71,6 @@ std::optional<Result<Synthesis>> by_sums(const Problem& problem, const Options& 
     if (auto typed = validate_first_steps(problem, options.first_steps); !typed)
         return Result<Synthesis>(tl::unexpected(typed.error()));
     Options of_sums = options;
-    of_sums.disabled_rules.emplace_back("split_dims");  // the layouts are divided in the shape of the problem
     for (Step& step : of_sums.first_steps) step.layout = as_sums(std::move(step.layout));
     auto made = of_one_reduction({as_sums(problem.source), as_sums(problem.target)}, of_sums);
     if (!made) return made;
@@ -99,7 +104,6 @@ Result<Synthesis> by_halves(const Problem& problem, const Options& options) {
     each.limits = {};
     each.capabilities.steps_overlap = false;  // the whole is cut
     each.explain = false;
-    each.disabled_rules.emplace_back("split_dims");  // the halves are joined
     auto made = half({problem.source, reduced}, each);
     if (!made) return made;
     each.first_steps.clear();
@@ -108,6 +112,7 @@ Result<Synthesis> by_halves(const Problem& problem, const Options& options) {
     Plan plan = made->plan();
     plan.target = problem.target;
     plan.steps.insert(plan.steps.end(), rest->plan().steps.begin(), rest->plan().steps.end());
+    merge_views(plan);
     if (auto judged = judge_as_it_runs(std::move(plan), options); !rejudge(*made, judged))
         return tl::unexpected(judged.error());
     made->picoseconds = saturating_add(made->picoseconds, rest->picoseconds);
@@ -143,15 +148,35 @@ Result<Synthesis> in_these_orders(const Problem& problem, const Options& options
     return other && (!made || other->picoseconds < made->picoseconds) ? other : made;
 }
 
+// Collectives cut dimensions evenly. In a view a block-cyclic cut is even: its digits are dimensions.
+// nullopt if that is no such question, or has no plan.
+std::optional<Synthesis> in_view_of_digits(const Problem& problem, const Options& options) {
+    if (options.vocabulary != Vocabulary::collectives || !options.first_steps.empty()) return std::nullopt;
+    const auto seen = in_digits(problem);
+    if (!seen) return std::nullopt;
+    auto made = in_these_orders(*seen, options);
+    if (!made) return std::nullopt;
+    // A cut in pieces has no blocks, so the plan is not cut into pieces that run one after another.
+    const auto rejudged = [&](auto& one) {
+        if (!rejudge(one, judge_as_it_runs(between_views(problem, one.plan()), options))) return false;
+        one.picoseconds = run_picoseconds(one.plan(), one.execution(), one.verdict(), options.machine);
+        return true;
+    };
+    if (!rejudged(*made)) return std::nullopt;
+    std::erase_if(made->alternatives, [&](Alternative& one) { return !rejudged(one); });
+    return *std::move(made);
+}
+
 }  // namespace
 
 Result<Synthesis> synthesize(const Problem& asked, const Options& options) {
     RESHARD_CHECK(rules_off(options));
-    RESHARD_TRY(const Problem& problem, to_common_shape(asked));
+    RESHARD_TRY(Problem & problem, to_common_shape(asked));
     const bool listed = !problem.source.mesh.devices.in_order() || !problem.target.mesh.devices.in_order();
-    if (!listed || !options.first_steps.empty()) return in_these_orders(problem, options);
-    auto [source, target] = normalized_devices(problem.source, problem.target);
-    return in_these_orders({std::move(source), std::move(target)}, options);
+    if (listed && options.first_steps.empty())
+        std::tie(problem.source, problem.target) = normalized_devices(problem.source, problem.target);
+    if (auto made = in_view_of_digits(problem, options)) return *std::move(made);
+    return in_these_orders(problem, options);
 }
 
 Result<Synthesis> synthesize(const Layout& source, const Layout& target, const Options& options) {

@@ -74,7 +74,7 @@ Index nanoseconds_now() {
 void add_step(nb::module_& module) {
     nb::class_<PlannedStep>(module, "Step", "One step of a plan. Bytes are of the busiest device.")
         .def_ro("kind", &PlannedStep::kind,
-                "slice, all_gather, all_to_all, permute, reduce_scatter, all_reduce, zero_fill or exchange.")
+                "slice, all_gather, all_to_all, permute, reduce_scatter, all_reduce, zero_fill, exchange or view.")
         .def_ro("layout", &PlannedStep::layout, "After the step.")
         .def_ro("changes", &PlannedStep::changes, "The change in a few words: dim 0 +y.")
         .def_ro("received_bytes", &PlannedStep::received_bytes, "The most bytes that a device receives from others.")

@@ -77,7 +77,8 @@ void add_operation(nb::module_& module) {
 Every operation has all fields; those that its kind does not use are empty or None. Tiles are dense, row-major and of one
 shape on all devices. Positions are row-major positions in the mesh of TileProgram.source.
 
-reshape: x.reshape(output_shape). transpose: x.transpose(permutation). slice: the block of output_shape that begins at
+reshape: x.reshape(output_shape). transpose: x.transpose(permutation). reorder: runs of
+dimension 1, one after another. slice: the block of output_shape that begins at
 starts[position]. update_slice: the input becomes the block at starts[position] of neutral elements. mask: positions not in
 `keeps` get neutral elements. scale: x * times / over. reduce: dimension 0 is combined. all_gather: dimension 0 becomes the
 members' tiles one behind the other. all_to_all: dimension 0 is one block for each member; block j goes to member j, and
@@ -86,7 +87,8 @@ combined. permute: each pair's source sends its tile to the target.)doc")
         .def_prop_ro(
             "kind", [](const NamedOperation& named) { return text_of(name(named.operation.kind)); },
             nb::sig("def kind(self, /) -> str"),
-            "reshape, transpose, slice, update_slice, mask, scale, reduce, all_gather, all_to_all, reduce_scatter, "
+            "reshape, transpose, reorder, slice, update_slice, mask, scale, reduce, all_gather, all_to_all, "
+            "reduce_scatter, "
             "all_reduce or permute.")
         .def_prop_ro(
             "input_shape", [](const NamedOperation& named) { return tuple_of(named.operation.input); },
@@ -97,6 +99,14 @@ combined. permute: each pair's source sends its tile to the target.)doc")
         .def_prop_ro(
             "permutation", [](const NamedOperation& named) { return as_tuple(named.operation.permutation); },
             nb::sig("def permutation(self, /) -> tuple[int, ...]"), "transpose: numpy's axes.")
+        .def_prop_ro(
+            "runs",
+            [](const NamedOperation& named) {
+                std::vector<std::pair<Index, Index>> runs;
+                for (const Interval& run : named.operation.runs) runs.emplace_back(run.begin, run.end);
+                return runs;
+            },
+            nb::sig("def runs(self, /) -> list[tuple[int, int]]"), "reorder: (begin, end) of runs of dimension 1.")
         .def_prop_ro("starts", field(&Operation::starts), nb::sig("def starts(self, /) -> list[list[int]]"),
                      "slice, update_slice: the begin of the block for each position.")
         .def_prop_ro("groups", field(&Operation::groups), nb::sig("def groups(self, /) -> list[list[int]]"),

@@ -67,6 +67,17 @@ Values local(const Operation& operation, std::size_t position, const Values& til
             });
             return out;
         }
+        case OperationKind::reorder: {
+            std::vector<Index> order;
+            for (const Interval& run : operation.runs)
+                for (Index entry = run.begin; entry < run.end; ++entry) order.push_back(entry);
+            Values out(tile.size());
+            for_each(operation.output, [&](std::vector<Index> index, std::size_t own) {
+                index[1] = order[static_cast<std::size_t>(index[1])];
+                out[own] = tile[at(operation.input, index)];
+            });
+            return out;
+        }
         case OperationKind::slice: {
             Values out(count_of(operation.output));
             for_each(operation.output, [&](const std::vector<Index>& index, std::size_t own) {
@@ -179,6 +190,17 @@ bool permutes(const Operation& operation) {
     return true;
 }
 
+// Each index of dimension 1 is in one run.
+bool reorders(const Operation& operation) {
+    if (operation.input.size() < 2) return false;
+    std::vector<Index> entries;
+    for (const Interval& run : operation.runs) {
+        if (run.begin < 0 || run.end > operation.input[1]) return false;
+        for (Index entry = run.begin; entry < run.end; ++entry) entries.push_back(entry);
+    }
+    return covers(std::move(entries), operation.input[1]);
+}
+
 // True if the kind of the operation turns its input shape into its output shape.
 bool shapes_fit(const Operation& operation) {
     const Index size = operation.groups.empty() ? 1 : static_cast<Index>(operation.groups.front().size());
@@ -211,6 +233,8 @@ Result<void> fits(std::size_t number, const Operation& operation, Index count) {
     switch (operation.kind) {
         case OperationKind::transpose:
             return permutes(operation) ? Result<void>() : wrong(number, operation, "it permutes no dimensions");
+        case OperationKind::reorder:
+            return reorders(operation) ? Result<void>() : wrong(number, operation, "it reorders no dimension 1");
         case OperationKind::slice:
         case OperationKind::update_slice:
             return within(operation, count) ? Result<void>()

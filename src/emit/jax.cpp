@@ -3,6 +3,8 @@
 
 #include <fmt/ranges.h>
 
+#include "reshard/planner/view.hpp"
+#include "reshard/text.hpp"
 #include "src/base/try.hpp"
 #include "src/emit/text.hpp"
 
@@ -30,8 +32,8 @@ public:
 
     std::string text() {
         const std::string body = move();
-        std::string made =
-            fmt::format("\"\"\"{}.\n\n{}Written by `reshard emit --to jax`.\"\"\"\n\n", headline(program_), summands());
+        std::string made = fmt::format("\"\"\"{}.\n\n{}{}Written by `reshard emit --to jax`.\"\"\"\n\n",
+                                       headline(program_), summands(), digits());
         made += "import jax\n";
         if (uses_numpy_) made += "import jax.numpy as jnp\n";
         if (!mesh_.devices.in_order()) made += "import numpy as np\n";
@@ -44,10 +46,11 @@ public:
         made += fmt::format("target = NamedSharding(mesh, {})\n", spec(program_.target));
         made += constants_.empty() ? "" : "\n" + constants_;
         made += "\n\n" + body;
-        return made +
-               "\n\nreshard = jax.jit(\n    jax.shard_map(move, mesh=mesh, in_specs=source.spec, "
-               "out_specs=target.spec, "
-               "check_vma=False)\n)\n";
+        const bool pieces = has_pieces(program_.source) || has_pieces(program_.target);
+        return made + fmt::format(
+                          "\n\nreshard = jax.jit(\n    jax.shard_map({}mesh=mesh, in_specs=source.spec, "
+                          "out_specs=target.spec, check_vma=False)\n)\n",
+                          pieces ? fmt::format("\n        {},\n        ", reshaped_move()) : "move, ");
     }
 
     // Names no axis of a mesh: groups, pairs and starts count devices along `axes`.
@@ -68,6 +71,30 @@ private:
     std::string summands() const {
         if (program_.source.unreduced.empty() && program_.target.unreduced.empty()) return "";
         return "The summands of an unreduced end are stacked in a leading dimension of the array.\n\n";
+    }
+
+    // The digits of a dimension are cut evenly, and so are its indices in the order of shards.
+    std::string digits() const {
+        std::vector<std::string> ends;
+        for (const Layout* end : {&program_.source, &program_.target})
+            if (has_pieces(*end)) ends.push_back(fmt::format("{} as {}", format(*end), format(seen(*end))));
+        if (ends.empty()) return "";
+        return fmt::format(
+            "No PartitionSpec cuts a dimension in pieces. `reshard` takes and returns arrays with the same "
+            "tiles:\n{}.\n\n",
+            fmt::join(ends, ",\n"));
+    }
+
+    static Layout seen(const Layout& end) { return in_order_of_shards(in_digits(end).value_or(end)); }
+
+    std::string reshaped_move() const {
+        const auto reshaped = [](const Layout& end, const Layout& as) {
+            std::vector<Index> shape = extents_of(as);
+            if (!end.unreduced.empty()) shape.insert(shape.begin(), 1);
+            return has_pieces(end) ? fmt::format(".reshape{}", python_tuple(shape)) : "";
+        };
+        return fmt::format("lambda tile: move(tile{}){}", reshaped(program_.source, program_.source),
+                           reshaped(program_.target, seen(program_.target)));
     }
 
     std::string mesh_line() const {
@@ -92,7 +119,7 @@ private:
             entries.push_back(atoms.empty() ? "None" : quoted(*whole_axes(mesh_, atoms)));
         };
         if (!end.unreduced.empty()) entry(end.unreduced);
-        for (const Dim& dim : end.dims) entry(dim.atoms);
+        for (const Dim& dim : seen(end).dims) entry(dim.atoms);
         return fmt::format("P({})", fmt::join(entries, ", "));
     }
 
@@ -229,6 +256,10 @@ private:
                 return fmt::format("lax.dynamic_{}_in_dim({}tile, {}, {}axis={})", call, into, start(operation, dim),
                                    cuts ? fmt::format("{}, ", operation.output[dim]) : "", dim);
             }
+            case OperationKind::reorder:
+                uses_numpy_ = true;
+                return fmt::format("jnp.concatenate([tile[:, begin:end] for begin, end in ({})], axis=1)",
+                                   python_runs(operation.runs));
             case OperationKind::mask: {
                 uses_numpy_ = true;
                 std::string kept = fmt::format("jnp.isin({}, {})", "position",

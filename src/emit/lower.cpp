@@ -47,6 +47,15 @@ public:
         add(OperationKind::transpose, shape).permutation = turned->permutation;
     }
 
+    // One dimension of a row-major tile.
+    void reorder(const std::vector<Index>& extents, std::size_t dim, std::vector<Interval> runs) {
+        const auto place = extents.begin() + static_cast<std::ptrdiff_t>(dim);
+        reshape({elements_of(std::vector<Index>(extents.begin(), place)), *place,
+                 elements_of(std::vector<Index>(place + 1, extents.end()))});
+        add(OperationKind::reorder, shape_).runs = std::move(runs);
+        reshape(extents);
+    }
+
     void run(const Stage& stage, const Chosen& chosen) {
         const Positions positions(mesh_, *stage.mesh);
         switch (stage.kind) {
@@ -233,10 +242,7 @@ private:
     std::vector<Operation>& operations_;
 };
 
-// The plan may see an end in another shape.
-Result<void> same_on_devices(const Layout& end, const Layout& planned_end) {
-    RESHARD_TRY(const auto& seen, in_common_view(end, planned_end));
-    const auto& [asked, planned] = seen;
+Result<void> same_on_devices(const Layout& asked, const Layout& planned) {
     if (equivalent(asked, planned)) return {};
     bool same = same_devices(asked.mesh, planned.mesh) && divisor(asked) == divisor(planned) &&
                 summand_count(asked) == summand_count(planned);
@@ -246,11 +252,13 @@ Result<void> same_on_devices(const Layout& end, const Layout& planned_end) {
     }
     if (same) return {};
     return fail(Code::mismatch,
-                fmt::format("the plan is no answer to this question: it sees an end as {}", format(planned_end)));
+                fmt::format("the plan is no answer to this question: it sees an end as {}", format(planned)));
 }
 
-Result<void> append(const Plan& plan, Operations& made) {
-    RESHARD_TRY(auto& stages, stages_of(plan));
+// The steps between two views.
+Result<void> append_run(const Plan& plan, std::size_t first, Operations& made) {
+    if (plan.steps.empty()) return {};
+    RESHARD_TRY(auto& stages, stages_of(plan, first));
     const TileEnds ends{extents_of(plan.source), extents_of(plan.target), size_of(plan.source.dtype)};
     made.reshape(ends.source);
     const std::vector<Chosen> chosen = split_gathers(stages, ends).choices;
@@ -267,6 +275,72 @@ Result<void> append(const Plan& plan, Operations& made) {
     go(row_major(ends.target), ends.target);
     return {};
 }
+
+// Appends the steps of a plan shape by shape, each run of steps with even cuts. A view is a reshape of a row-major
+// tile. A dimension that is cut in pieces has its indices in the order of shards while the steps run.
+class Runs {
+public:
+    Runs(const Plan& plan, Operations& made) : plan_(plan), made_(made), run_(from(plan.source)) {}
+
+    Result<void> append() {
+        for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+            const Step& step = plan_.steps[i];
+            if (step.kind == StepKind::view) {
+                RESHARD_CHECK(finish(i + 1));
+                run_ = from(step.layout);
+                continue;
+            }
+            const Layout& before = layout_before(plan_, i);
+            for (std::size_t d = 0; d < before.dims.size(); ++d)
+                if (is_whole(before.dims[d]) && !step.layout.dims[d].pieces.empty())
+                    RESHARD_CHECK(reorder(i, before, d, runs_of_shards(step.layout.dims[d])));
+            RESHARD_CHECK(keeps_pieces(i, before, step.layout));
+            run_.target = in_order_of_shards(step.layout);
+            run_.steps.push_back({step.kind, run_.target});
+            for (std::size_t d = 0; d < before.dims.size(); ++d)
+                if (is_whole(step.layout.dims[d]) && !before.dims[d].pieces.empty())
+                    RESHARD_CHECK(reorder(i + 1, step.layout, d, places_of(runs_of_shards(before.dims[d]))));
+        }
+        return finish(plan_.steps.size());
+    }
+
+private:
+    static bool is_whole(const Dim& dim) { return dim.atoms.empty() && dim.pieces.empty(); }
+
+    [[nodiscard]] Plan from(const Layout& layout) const {
+        const Layout even = in_order_of_shards(layout);
+        return {even, even, {}, plan_.network};
+    }
+
+    Result<void> finish(std::size_t next) {
+        RESHARD_CHECK(append_run(run_, first_, made_));
+        first_ = next;
+        return {};
+    }
+
+    Result<void> reorder(std::size_t next, const Layout& layout, std::size_t dim, std::vector<Interval> runs) {
+        RESHARD_CHECK(finish(next));
+        run_ = from(layout);
+        made_.reorder(extents_of(layout), dim, std::move(runs));
+        return {};
+    }
+
+    static Result<void> keeps_pieces(std::size_t i, const Layout& before, const Layout& after) {
+        RESHARD_CHECK(has_equal_tiles(after));
+        for (std::size_t d = 0; d < before.dims.size(); ++d)
+            if (before.dims[d].pieces != after.dims[d].pieces && !is_whole(before.dims[d]) && !is_whole(after.dims[d]))
+                return fail(Code::unsupported,
+                            fmt::format("step {} cuts dimension {} in other pieces, {} after {}; a tile program needs "
+                                        "equal blocks there",
+                                        i + 1, d, format(after), format(before)));
+        return {};
+    }
+
+    const Plan& plan_;
+    Operations& made_;
+    Plan run_;
+    std::size_t first_ = 0;
+};
 
 }  // namespace
 
@@ -289,12 +363,13 @@ Result<TileProgram> portable(const Plan& plan, const Problem& asked) {
             return fail(Code::unsupported, fmt::format("a program for {} devices; at most {} are listed in its groups",
                                                        device_count(*end), devices_max));
     RESHARD_CHECK(check(plan));
-    RESHARD_CHECK(same_on_devices(asked.source, plan.source));
-    RESHARD_CHECK(same_on_devices(asked.target, plan.target));
+    RESHARD_TRY(const auto& seen, in_common_view(asked.source, asked.target));
+    RESHARD_CHECK(same_on_devices(seen.first, plan.source));
+    RESHARD_CHECK(same_on_devices(seen.second, plan.target));
     TileProgram program{asked.source, asked.target, {}};
     Operations made(asked.source.mesh, extents_of(asked.source), program.operations);
     // An array that has no elements needs no move.
-    if (elements_of(extents_of(plan.source)) > 0) RESHARD_CHECK(append(plan, made));
+    if (elements_of(extents_of(plan.source)) > 0) RESHARD_CHECK(Runs(plan, made).append());
     made.reshape(extents_of(asked.target));
     permute_behind_all_to_alls(program.operations);
     return program;

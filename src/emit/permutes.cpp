@@ -7,7 +7,9 @@ namespace reshard {
 
 namespace {
 
-bool keeps_places(OperationKind kind) { return kind == OperationKind::reshape || kind == OperationKind::transpose; }
+bool keeps_places(OperationKind kind) {
+    return kind == OperationKind::reshape || kind == OperationKind::transpose || kind == OperationKind::reorder;
+}
 
 // The groups of positions whose tiles the permute moves to `groups`. Empty if the permute does not know all of them.
 std::optional<std::vector<std::vector<Index>>> before(const Operation& permute,

@@ -9,9 +9,9 @@
 namespace reshard {
 
 std::string_view name(OperationKind kind) {
-    constexpr std::array<std::string_view, 12> names = {"reshape",    "transpose",      "slice",      "update_slice",
-                                                        "mask",       "scale",          "reduce",     "all_gather",
-                                                        "all_to_all", "reduce_scatter", "all_reduce", "permute"};
+    constexpr std::array<std::string_view, 13> names = {
+        "reshape", "transpose",  "reorder",    "slice",          "update_slice", "mask",   "scale",
+        "reduce",  "all_gather", "all_to_all", "reduce_scatter", "all_reduce",   "permute"};
     return names[static_cast<std::size_t>(kind)];
 }
 
@@ -58,6 +58,7 @@ std::string format(const Operation& operation) {
     std::string text = fmt::format("{} [{}]", name(operation.kind), fmt::join(operation.input, ","));
     if (operation.output != operation.input) text += fmt::format(" -> [{}]", fmt::join(operation.output, ","));
     if (!operation.permutation.empty()) text += fmt::format(" by [{}]", fmt::join(operation.permutation, ","));
+    for (const Interval& run : operation.runs) text += fmt::format(" {}:{}", run.begin, run.end);
     if (!operation.starts.empty()) text += fmt::format(" at {}", operation.starts);
     if (!operation.groups.empty()) text += fmt::format(" in {}", operation.groups);
     for (const SourceTargetPair& pair : operation.pairs) text += fmt::format(" {}>{}", pair.source, pair.target);

@@ -171,6 +171,24 @@ private:
         return held;
     }
 
+    std::string reordered(const Operation& operation, const std::string& held) {
+        std::vector<std::string> parts;
+        std::vector<std::string> types;
+        for (const Interval& run : operation.runs) {
+            std::vector<Index> shape = operation.input;
+            shape[1] = run.size();
+            std::vector<std::string> bounds;
+            for (std::size_t dim = 0; dim < shape.size(); ++dim)
+                bounds.push_back(dim == 1 ? fmt::format("{}:{}", run.begin, run.end)
+                                          : fmt::format("0:{}", operation.input[dim]));
+            types.push_back(type(shape));
+            parts.push_back(value(fmt::format("stablehlo.slice {} [{}] : ({}) -> {}", held, fmt::join(bounds, ", "),
+                                              type(operation.input), types.back())));
+        }
+        return value(fmt::format("stablehlo.concatenate {}, dim = 1 : ({}) -> {}", fmt::join(parts, ", "),
+                                 fmt::join(types, ", "), type(operation.output)));
+    }
+
     std::string add(const Operation& operation, const std::string& held) {
         switch (operation.kind) {
             case OperationKind::reshape:
@@ -178,6 +196,8 @@ private:
             case OperationKind::transpose:
                 return value(fmt::format("stablehlo.transpose {}, dims = [{}] : {}", held,
                                          fmt::join(operation.permutation, ", "), signature(operation)));
+            case OperationKind::reorder:
+                return reordered(operation, held);
             case OperationKind::slice: {
                 const auto at = starts(operation);
                 return value(fmt::format("stablehlo.dynamic_slice {}, {}, sizes = [{}] : ({}{}) -> {}", held,

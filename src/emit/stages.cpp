@@ -142,6 +142,8 @@ public:
             case StepKind::zero_fill:
                 fill();
                 return {};
+            case StepKind::view:  // no stage: portable reshapes the tile
+                return {};
             case StepKind::exchange:
                 break;
         }
@@ -202,22 +204,45 @@ std::vector<Index> extents_of(const Layout& layout) {
 }
 
 Result<void> has_equal_tiles(const Layout& layout) {
-    if (divides(layout)) return {};
-    return fail(Code::unsupported,
-                fmt::format("{}; a tile program needs equal blocks in order, one for each shard", why_uneven(layout)));
+    const bool equal = std::ranges::all_of(layout.dims, [](const Dim& dim) {
+        return dim.pieces.empty() ? divides(dim) : tile_extent(dim) == tile_extent_min(dim);
+    });
+    if (equal) return {};
+    return fail(Code::unsupported, fmt::format("{}; a tile program needs tiles of one shape", why_uneven(layout)));
 }
 
-Result<std::vector<Stage>> stages_of(const Plan& plan) {
+Layout in_order_of_shards(Layout layout) {
+    for (Dim& dim : layout.dims) dim.pieces.clear();
+    return layout;
+}
+
+std::vector<Interval> runs_of_shards(const Dim& dim) {
+    std::vector<Interval> all;
+    for (const Side& side : sides(dim)) all.insert(all.end(), side.intervals.begin(), side.intervals.end());
+    return all;
+}
+
+std::vector<Interval> places_of(const std::vector<Interval>& runs) {
+    std::vector<std::pair<Interval, Index>> ascending;  // and where each begins there
+    Index begin = 0;
+    for (const Interval& run : runs) {
+        ascending.emplace_back(run, begin);
+        begin += run.size();
+    }
+    std::ranges::sort(ascending, {}, [](const auto& one) { return one.first.begin; });
+    std::vector<Interval> places;
+    for (const auto& [run, at] : ascending) places.push_back({at, at + run.size()});
+    return places;
+}
+
+Result<std::vector<Stage>> stages_of(const Plan& plan, std::size_t first) {
     std::vector<Stage> stages;
-    RESHARD_CHECK(has_equal_tiles(plan.source));
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         const Step& step = plan.steps[i];
-        auto lowered = has_equal_tiles(step.layout).and_then([&] {
-            return Lowered(layout_before(plan, i), step, stages).append();
-        });
+        auto lowered = Lowered(layout_before(plan, i), step, stages).append();
         if (lowered) continue;
-        lowered.error().message =
-            fmt::format("step {} ({} to {}): {}", i + 1, name(step.kind), format(step.layout), lowered.error().message);
+        lowered.error().message = fmt::format("step {} ({} to {}): {}", first + i + 1, name(step.kind),
+                                              format(step.layout), lowered.error().message);
         return lowered.map([] { return std::vector<Stage>{}; });
     }
     return stages;

@@ -28,11 +28,20 @@ struct Stage {
 
 /// The extents of the tile of every device. pre: has_equal_tiles
 [[nodiscard]] std::vector<Index> extents_of(const Layout& layout);
-/// Errors: unsupported.
+/// Errors: unsupported, with the reason, if the tiles have several shapes.
 [[nodiscard]] Result<void> has_equal_tiles(const Layout& layout);
+/// The layout with the indices of each dimension in the order of shards, so that every cut is even. The tiles stay.
+/// pre: has_equal_tiles
+[[nodiscard]] Layout in_order_of_shards(Layout layout);
 
-/// The stages in order. A local step is one stage or several. Errors: unsupported, as portable.
-[[nodiscard]] Result<std::vector<Stage>> stages_of(const Plan& plan);
+/// The indices of a dimension in the order of shards.
+[[nodiscard]] std::vector<Interval> runs_of_shards(const Dim& dim);
+/// The way back: the places of all indices, in their order, among these runs one after another.
+[[nodiscard]] std::vector<Interval> places_of(const std::vector<Interval>& runs);
+
+/// The stages in order. A local step is one stage or several. `first` is the number of the first step, for errors.
+/// Errors: unsupported, as portable. pre: no step is a view, and every layout divides.
+[[nodiscard]] Result<std::vector<Stage>> stages_of(const Plan& plan, std::size_t first);
 
 [[nodiscard]] Order taken_by(const Stage& stage);  ///< digits that leave the tile
 [[nodiscard]] Order made_by(const Stage& stage);   ///< digits that enter it

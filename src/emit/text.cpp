@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "reshard/planner/refinement.hpp"
+#include "reshard/planner/view.hpp"
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
 
@@ -51,8 +52,8 @@ Result<Mesh> whole_axes_mesh(const TileProgram& program) {
     std::vector<Index> borders;
     const AtomList axes = axes_of(mesh);
     for (const Atom& axis : axes) append_borders(std::span(&axis, 1), borders);
-    append_borders(program.source, borders);
-    append_borders(program.target, borders);
+    for (const Layout* end : {&program.source, &program.target})
+        append_borders(in_digits(*end).value_or(*end), borders);
     const auto digits = refinement(std::move(borders));
     if (!digits) return fail(Code::unsupported, "the parts of axes that the two ends use have no common refinement");
     Mesh made({}, mesh.devices);
@@ -96,6 +97,12 @@ std::string listed(const std::vector<Index>& numbers) { return fmt::format("{}",
 
 std::string python_tuple(const std::vector<Index>& numbers) {
     return fmt::format("({}{})", listed(numbers), numbers.size() == 1 ? "," : "");
+}
+
+std::string python_runs(const std::vector<Interval>& runs) {
+    std::vector<std::string> all;
+    for (const Interval& run : runs) all.push_back(fmt::format("({}, {})", run.begin, run.end));
+    return fmt::format("{}{}", fmt::join(all, ", "), all.size() == 1 ? "," : "");
 }
 
 std::string python_groups(const std::vector<std::vector<Index>>& groups, std::string_view indent) {

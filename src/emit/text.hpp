@@ -23,6 +23,8 @@ namespace reshard {
 /// 8, 4: for a Python call; (8,) or (8, 4) as a tuple.
 [[nodiscard]] std::string listed(const std::vector<Index>& numbers);
 [[nodiscard]] std::string python_tuple(const std::vector<Index>& numbers);
+/// (0, 4), (12, 16): the bounds of intervals, as Python tuples.
+[[nodiscard]] std::string python_runs(const std::vector<Interval>& runs);
 /// A list of lists, broken if a line gets long. `indent` stands before all lines but the first.
 [[nodiscard]] std::string python_groups(const std::vector<std::vector<Index>>& groups, std::string_view indent);
 

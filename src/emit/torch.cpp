@@ -162,6 +162,9 @@ private:
             case OperationKind::update_slice:
                 return fmt::format("    whole = tile.new_full({}, {})\n    whole{}.copy_(tile)\n    tile = whole\n",
                                    python_tuple(operation.output), neutral(operation.combine), narrowed(operation));
+            case OperationKind::reorder:
+                return assigned(fmt::format("torch.cat([tile[:, begin:end] for begin, end in ({})], 1)",
+                                            python_runs(operation.runs)));
             case OperationKind::mask:
                 uses_position_ = true;
                 return fmt::format("    if position not in {{{}}}:\n        tile = torch.full_like(tile, {})\n",

@@ -26,6 +26,7 @@ struct Ends {
 struct Cover {
     bool distinct = true;
     bool dense = true;
+    bool row_major = true;  // and dense
 };
 
 Cover cover_of(const Storage& storage, const Tile& tile) {
@@ -33,14 +34,16 @@ Cover cover_of(const Storage& storage, const Tile& tile) {
     for (std::size_t k = 0; k < tile.size(); ++k) {
         if (tile[k].size() > 1) sides.emplace_back(storage.strides[k], tile[k].size());
     }
-    std::sort(sides.begin(), sides.end());
     Cover cover;
+    cover.row_major = std::ranges::is_sorted(sides, std::ranges::greater());
+    std::sort(sides.begin(), sides.end());
     Index covered = 1;
     for (const auto& [stride, extent] : sides) {
         cover.distinct = cover.distinct && stride >= covered;
         cover.dense = cover.dense && stride == covered;
         covered = stride * extent;  // fits: extent_of did
     }
+    cover.row_major = cover.row_major && cover.dense;
     return cover;
 }
 
@@ -81,6 +84,34 @@ Result<Ends> lower_ends(const Plan& plan, Index rank, const Storages& storages) 
 bool is_all_ours(const Slot& end) { return count(end.tile) == 0 || cover_of(end.storage, end.tile).dense; }
 
 Index start_of(const Slot& end, Index element_bytes) { return end.storage.offset * element_bytes; }
+
+// The slot of the same elements in the shape of `layout`. A dimension of a strided storage can be split, not merged.
+Result<Slot> seen_as(const Slot& slot, const Layout& layout, Index rank) {
+    Slot seen{slot.buffer, slot.offset_bytes, tile(layout, rank), {}};
+    if (seen.tile == slot.tile) return slot;
+    seen.storage = row_major(seen.tile);
+    seen.storage.offset = slot.storage.offset;
+    if (count(seen.tile) == 0 || cover_of(slot.storage, slot.tile).row_major) return seen;
+    std::size_t whole = slot.tile.size();
+    Index left = 1;    // indices of the dimension `whole` that no part has yet
+    Index stride = 1;  // between two of them
+    for (std::size_t part = seen.tile.size(); part-- > 0;) {
+        const Index size = seen.tile[part].size();
+        while (left == 1 && size > 1) {
+            left = slot.tile[--whole].size();
+            stride = slot.storage.strides[whole];
+        }
+        if (left % size != 0)
+            return fail(Code::unsupported,
+                        fmt::format("the plan sees the tile in another shape, whose dimension {} spans several "
+                                    "dimensions of a strided storage; give the tile in row-major order",
+                                    part));
+        seen.storage.strides[part] = stride;
+        left /= size;
+        stride *= size;
+    }
+    return seen;
+}
 
 // A run of bytes in the source's buffer.
 struct Run {
@@ -150,9 +181,12 @@ Result<RankPlan> lower(const Plan& plan, Index rank, const Storages& storages, c
 }
 
 Result<RankPlan> lower_judged(const Plan& plan, Index rank, const Storages& storages, const MemoryPolicy& memory) {
-    RESHARD_TRY(const auto& ends, lower_ends(plan, rank, storages));
+    RESHARD_TRY(auto& ends, lower_ends(plan, rank, storages));
+    RESHARD_ASSIGN(ends.source, seen_as(ends.source, behind_views(plan, 0), rank));
     const Places places(plan, rank, ends, memory.donate);
     const BufferAssignment& placement = places.tiles();
+    const Layout& written = placement.written.empty() ? plan.target : plan.steps[placement.written.back()].layout;
+    RESHARD_ASSIGN(ends.target, seen_as(ends.target, written, rank));
     if (placement.workspace_bytes == index_max)
         return fail(Code::overflow, "the workspace is larger than 64 bits count");
 
@@ -164,7 +198,8 @@ Result<RankPlan> lower_judged(const Plan& plan, Index rank, const Storages& stor
         const bool last = i + 1 == placement.written.size();
         Slot to = last ? ends.target : places.slot(i, step.layout);
         lowered.steps.push_back({number, schedule(layout_before(plan, number), step, rank, plan.network), from, to});
-        from = std::move(to);
+        if (last) break;
+        RESHARD_ASSIGN(from, seen_as(to, behind_views(plan, number + 1), rank));
     }
     if (lowered.steps.empty()) lowered.steps.push_back(copy_step(ends, rank));
     return lowered;

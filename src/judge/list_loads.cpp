@@ -183,8 +183,7 @@ void ListLoads::add_plan(Sums& sums, const Kind& kind) {
     }
     // As plan_times: if no step writes, the tile is still copied; and what pieces take beside the whole.
     Index more = 0;
-    if (plan.steps.empty() || is_view(plan.steps.back().kind))
-        more = transfer_picoseconds(tile_bytes(plan.target), machine_.copy_bytes_per_second);
+    if (!writes(plan)) more = transfer_picoseconds(tile_bytes(plan.target), machine_.copy_bytes_per_second);
     const Execution execution = execution_of(list_, kind.array);
     if (std::holds_alternative<Split>(execution)) {
         const Index whole = plan_picoseconds(plan, verdicts_[kind.array], machine_);

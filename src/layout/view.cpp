@@ -79,6 +79,7 @@ std::optional<Dim> by_rows(const Dim& dim, Index inner) {
 
 // A dimension as several whose extents multiply to its own; nullopt if a shard is no product of their shards.
 std::optional<std::vector<Dim>> split(const Dim& dim, std::span<const Index> parts) {
+    if (parts.empty()) return dim.atoms.empty() ? std::optional(std::vector<Dim>{}) : std::nullopt;
     if (parts.size() == 1) return std::vector<Dim>{dim};
     std::vector<Dim> dims;
     AtomList atoms = dim.atoms;
@@ -159,6 +160,65 @@ Result<Dim> merge(std::span<const Dim> dims) {
     return merged;
 }
 
+// A digit of the index in a dimension. A value v of it adds v * weight to the number of the shard.
+struct IndexDigit {
+    Index size = 1;
+    Index weight = 0;  // 0: the digit cuts nothing
+};
+
+// The digits of a dimension in equal pieces, major to minor, if the shard of each piece is a sum over digits.
+std::optional<std::vector<IndexDigit>> digits_of(const Dim& dim) {
+    const Index block = dim.pieces[0].end;
+    const Index count = std::ssize(dim.pieces);
+    const auto piece = [&](Index i) { return dim.pieces[static_cast<std::size_t>(i)]; };
+    if (checked_multiply(block, count) != dim.extent) return std::nullopt;
+    std::vector<IndexDigit> digits;
+    if (block > 1) digits.push_back({block});
+    for (Index unit = 1; unit < count;) {
+        IndexDigit digit{1, piece(unit).shard};
+        while (digit.size * unit < count && piece(digit.size * unit).shard == digit.size * digit.weight) ++digit.size;
+        if (count % (digit.size * unit) != 0) return std::nullopt;
+        unit *= digit.size;
+        digits.push_back(digit);
+    }
+    for (Index i = 0; i < count; ++i) {
+        Index rest = i;
+        Index shard = 0;
+        for (const IndexDigit& digit : std::span(digits).subspan(block > 1 ? 1 : 0)) {
+            shard += rest % digit.size * digit.weight;
+            rest /= digit.size;
+        }
+        if (piece(i).shard != shard || piece(i).end != (i + 1) * block) return std::nullopt;
+    }
+    std::ranges::reverse(digits);
+    return digits;
+}
+
+// The atoms of one digit of the number that `atoms` count: of `size` values, each worth `weight`.
+std::optional<AtomList> digit_atoms(AtomList atoms, Index size, Index weight) {
+    const Index all = combinations(atoms);
+    if (weight < 1 || all % (size * weight) != 0 || !take_leading(atoms, all / (size * weight))) return std::nullopt;
+    return take_leading(atoms, size);
+}
+
+// A dimension in pieces as one dimension for each of its digits.
+std::optional<std::vector<Dim>> by_digits(const Dim& dim) {
+    const auto digits = digits_of(dim);
+    if (!digits) return std::nullopt;
+    std::vector<Dim> dims;
+    Index shards = 1;
+    for (const IndexDigit& digit : *digits) {
+        dims.emplace_back(digit.size);
+        if (digit.weight == 0) continue;
+        auto atoms = digit_atoms(dim.atoms, digit.size, digit.weight);
+        if (!atoms) return std::nullopt;
+        dims.back().atoms = *std::move(atoms);
+        shards *= digit.size;
+    }
+    if (shards != shard_count(dim)) return std::nullopt;
+    return dims;
+}
+
 bool same_extents(std::span<const Dim> a, std::span<const Dim> b) {
     return std::ranges::equal(a, b, {}, &Dim::extent, &Dim::extent);
 }
@@ -170,6 +230,17 @@ std::optional<Layout> in_parts(const Layout& layout, std::span<const std::vector
     made.dims.clear();
     for (std::size_t i = 0; i < layout.dims.size(); ++i) {
         auto dims = split(layout.dims[i], parts[i]);
+        if (!dims) return std::nullopt;
+        std::ranges::move(*dims, std::back_inserter(made.dims));
+    }
+    return made;
+}
+
+std::optional<Layout> in_digits(const Layout& layout) {
+    Layout made = layout;
+    made.dims.clear();
+    for (const Dim& dim : layout.dims) {
+        auto dims = dim.pieces.empty() ? std::optional(std::vector<Dim>{dim}) : by_digits(dim);
         if (!dims) return std::nullopt;
         std::ranges::move(*dims, std::back_inserter(made.dims));
     }

@@ -10,9 +10,16 @@ namespace {
 // The first of several equally good places wins.
 constexpr std::array<BufferId, 3> assignable = {BufferId::target, BufferId::source, BufferId::workspace};
 
+bool writes_tile(const Plan& plan, std::size_t step) {
+    const auto kind = [&](std::size_t i) { return plan.steps[i].kind; };
+    if (!is_view(kind(step))) return true;
+    if (kind(step) == StepKind::view) return false;
+    return step + 1 == plan.steps.size() || kind(step + 1) == StepKind::view;
+}
+
 std::size_t first_written(const Plan& plan) {
     std::size_t step = 0;
-    while (step + 1 < plan.steps.size() && is_view(plan.steps[step].kind)) ++step;
+    while (step < plan.steps.size() && !writes_tile(plan, step)) ++step;
     return step;
 }
 
@@ -25,7 +32,7 @@ Index smallest_tile_bytes(const Layout& layout) {
 // A slice that is one run of a row-major source is one of several that follow each other there. Whichever it is, half
 // of them, rounded down, lie on the same side of it.
 Index unread_bytes(const Plan& plan) {
-    const Layout& whole = plan.source;
+    const Layout& whole = behind_views(plan, 0);
     const Layout& slice = first_read(plan);
     if (!divides(whole) || !divides(slice) || tile_bytes(slice) == 0) return 0;
     bool outer = true;  // true while all dimensions before have one index: then later dimensions may be cut
@@ -52,9 +59,8 @@ struct Leasts {
 class Placer {
 public:
     Placer(const Plan& plan, const Capacities& capacities) : plan_(plan), capacities_(capacities) {
-        for (std::size_t i = first_written(plan); i < plan.steps.size(); ++i) {
-            const bool last = i + 1 == plan.steps.size();
-            if (is_view(plan.steps[i].kind) && !last) continue;
+        for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+            if (!writes_tile(plan, i)) continue;
             placed_.written.push_back(i);
             bytes_.push_back(tile_bytes(plan.steps[i].layout));
         }
@@ -122,6 +128,17 @@ private:
 }  // namespace
 
 const Layout& first_read(const Plan& plan) { return layout_before(plan, first_written(plan)); }
+
+const Layout& behind_views(const Plan& plan, std::size_t step) {
+    while (step < plan.steps.size() && plan.steps[step].kind == StepKind::view) ++step;
+    return layout_before(plan, step);
+}
+
+bool writes(const Plan& plan) {
+    const auto last = std::find_if(plan.steps.rbegin(), plan.steps.rend(),
+                                   [](const Step& step) { return step.kind != StepKind::view; });
+    return last != plan.steps.rend() && !is_view(last->kind);
+}
 
 Capacities capacities_of(const Plan& plan, bool donate) {
     Capacities room{smallest_tile_bytes(plan.target)};

@@ -19,8 +19,14 @@ struct Capacities {
 /// A source has capacity only if it is donated. `unread` is known if all its tiles have one shape and lie row-major.
 [[nodiscard]] Capacities capacities_of(const Plan& plan, bool donate);
 
-/// The layout that the first step that moves reads: a slice before it is a view of the source.
+/// The layout that the first step that writes reads: a slice before it is a view of the source.
 [[nodiscard]] const Layout& first_read(const Plan& plan);
+
+/// The layout before a step, or behind the views that begin there.
+[[nodiscard]] const Layout& behind_views(const Plan& plan, std::size_t step);
+
+/// True if the last step, views aside, is no slice. Otherwise the run still copies the tile to the target's memory.
+[[nodiscard]] bool writes(const Plan& plan);
 
 /// The start of a tile: in an end at the start of that end's own tile, in `unread` at its start.
 struct AssignedBuffer {
@@ -36,10 +42,10 @@ struct BufferAssignment {
 };
 
 /// The rule, in bytes of full tiles. A slice that another step follows is a view of the tile it reads, and writes
-/// nothing. The last tile that is written is the target. Each other tile lies in the target's memory, in the source's
-/// or in the workspace. No step reads and writes the same memory, every tile fits, and the workspace is as small as
-/// possible. The first tile may lie in the source only where the source is unread. Consecutive tiles in the workspace
-/// alternate between its start and its end:
+/// nothing, unless that step is a view. A view is the tile before it, and never writes. The last tile that is written
+/// is the target. Each other tile lies in the target's memory, in the source's or in the workspace. No step reads and
+/// writes the same memory, every tile fits, and the workspace is as small as possible. The first tile may lie in the
+/// source only where the source is unread. Consecutive tiles in the workspace alternate between its start and its end:
 ///     workspace = largest tile there, or largest two that follow each other,
 ///     footprint = source tile + target tile + workspace.
 [[nodiscard]] BufferAssignment assign_buffers(const Plan& plan, const Capacities& capacities);

@@ -65,8 +65,11 @@ std::uint64_t fingerprint(const Plan& plan) {
     PlanHash hash;
     hash.add(static_cast<Index>(plan.source.dtype));
     hash.add(plan.source.mesh);
-    hash.add(static_cast<Index>(plan.source.dims.size()));
-    for (const Dim& dim : plan.source.dims) hash.add(dim.extent);
+    const auto add_shape = [&](const Layout& layout) {
+        hash.add(static_cast<Index>(layout.dims.size()));
+        for (const Dim& dim : layout.dims) hash.add(dim.extent);
+    };
+    add_shape(plan.source);
     hash.add(plan.source);
     hash.add(plan.target);
     const auto add_mesh = [&](const Layout& layout) {
@@ -76,6 +79,7 @@ std::uint64_t fingerprint(const Plan& plan) {
     hash.add(static_cast<Index>(plan.steps.size()));
     for (const Step& step : plan.steps) {
         hash.add(static_cast<Index>(step.kind));
+        if (step.kind == StepKind::view) add_shape(step.layout);
         hash.add(step.layout);
         add_mesh(step.layout);
     }

@@ -142,6 +142,7 @@ std::vector<Index> readable(const Layout& before, const Step& step, const Move& 
     switch (step.kind) {
         case StepKind::slice:
         case StepKind::zero_fill:
+        case StepKind::view:
             return {device};
         case StepKind::all_gather:
         case StepKind::all_to_all:
@@ -197,6 +198,7 @@ Result<Tiles> simulate(const Layout& before, const Step& step, const Tiles& tile
     for (std::size_t device = 0; complete && device < tiles.size(); ++device)
         complete = tiles[device].size() == static_cast<std::size_t>(count(tile(before, static_cast<Index>(device))));
     if (!complete) return fail(Code::mismatch, "the tiles are not those of the layout before the step");
+    if (step.kind == StepKind::view) return tiles;
     Tiles result(std::max(tiles.size(), static_cast<std::size_t>(world_size(after.mesh))));
     for (Index device = 0; complete && device < world_size(after.mesh); ++device) {
         const auto position = position_of(after.mesh, device);

@@ -14,15 +14,31 @@ namespace reshard {
 
 namespace {
 
+// The dimension of `layout` that counts the neighbours in dimension `dim` of `plan.source`. In a view it is the last
+// digit of that dimension. nullopt if the layout has no such dimension.
+std::optional<std::size_t> place_of(const Plan& plan, std::size_t dim, const Layout& layout) {
+    const std::vector<Dim>& whole = plan.source.dims;
+    if (std::ranges::equal(whole, layout.dims, {}, &Dim::extent, &Dim::extent)) return dim;
+    Index inner = 1;
+    for (std::size_t k = whole.size(); --k > dim;) inner *= whole[k].extent;
+    Index below = 1;
+    for (std::size_t k = layout.dims.size(); k-- > 0 && below <= inner; below *= layout.dims[k].extent) {
+        const Index extent = layout.dims[k].extent;
+        if (below == inner && extent > 1) return whole[dim].extent % extent == 0 ? std::optional(k) : std::nullopt;
+    }
+    return std::nullopt;
+}
+
 // Indices of dimension `dim` that no layout on the way tells apart; 0 where one does not divide.
 Index block_of(const Plan& plan, std::size_t dim) {
-    Index shards = 1;
+    Index block = plan.source.dims[dim].extent;
     for (std::size_t i = 0; i <= plan.steps.size(); ++i) {
-        const Dim& on_the_way = layout_before(plan, i).dims[dim];
-        if (!divides(on_the_way)) return 0;
-        shards = std::lcm(shards, shard_count(on_the_way));  // divides the extent, as both do
+        const Layout& on_the_way = layout_before(plan, i);
+        const auto place = place_of(plan, dim, on_the_way);
+        if (!place || !divides(on_the_way.dims[*place])) return 0;
+        block = std::gcd(block, block_extent(on_the_way.dims[*place]));
     }
-    return plan.source.dims[dim].extent / shards;
+    return block;
 }
 
 // True if the steps only copy. Then a piece may be any part.
@@ -49,9 +65,10 @@ bool is_order(const Split& split) {
 }
 
 // The dimension as its blocks and, from each of them, `extent` indices.
-void cut_blocks(Layout& layout, const Split& split, Index extent) {
-    layout.dims[split.dim].extent /= split.block;
-    layout.dims.insert(layout.dims.begin() + static_cast<std::ptrdiff_t>(split.dim) + 1, Dim{extent, {}, {}});
+Layout with_cut_blocks(Layout layout, std::size_t dim, Index block, Index extent) {
+    layout.dims[dim].extent /= block;
+    layout.dims.insert(layout.dims.begin() + static_cast<std::ptrdiff_t>(dim) + 1, Dim{extent, {}, {}});
+    return layout;
 }
 
 }  // namespace
@@ -154,10 +171,11 @@ Result<void> can_split(const Plan& plan, const Split& split) {
 }
 
 Plan plan_of(const Plan& plan, const Split& split, Index extent) {
-    Plan cut = plan;
-    cut_blocks(cut.source, split, extent);
-    cut_blocks(cut.target, split, extent);
-    for (Step& step : cut.steps) cut_blocks(step.layout, split, extent);
+    const auto cut_in = [&](const Layout& layout) {
+        return with_cut_blocks(layout, *place_of(plan, split.dim, layout), split.block, extent);
+    };
+    Plan cut{cut_in(plan.source), cut_in(plan.target), {}, plan.network};
+    for (const Step& step : plan.steps) cut.steps.push_back({step.kind, cut_in(step.layout)});
     return cut;
 }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "reshard/planner/view.hpp"
 #include "src/base/try.hpp"
 #include "src/plan/axis_delta.hpp"
 #include "src/tables/step_kinds.hpp"
@@ -157,19 +158,31 @@ Result<void> keeps_reduction(StepKind kind, const Layout& before, const Layout& 
     return not_typed(kind, fmt::format("summands of a sum over {} do not become summands of a sum over {}", from, to));
 }
 
+// Both layouts in one shape must be the same layout.
+Result<Move> type_view(const Layout& before, const Layout& after) {
+    RESHARD_TRY(const auto& seen, in_common_view(before, after));
+    if (equivalent(before, after)) return not_typed(StepKind::view, "nothing changes");
+    RESHARD_CHECK(keeps_reduction(StepKind::view, before, after));
+    if (shape(before) == shape(after)) return not_typed(StepKind::view, "the shape of the array does not change");
+    if (!equivalent(seen.first, seen.second)) return not_typed(StepKind::view, "devices would hold other elements");
+    return Move{};
+}
+
 }  // namespace
 
 Result<Move> type_step(const Layout& before, const Step& step) {
     RESHARD_CHECK(validate(step.layout));
+    if (step.kind == StepKind::view) return type_view(before, step.layout);
     RESHARD_CHECK(same_array(before, step.layout));
     RESHARD_CHECK(check_enumerable(before, step.layout));
     return type_valid_step(before, step);
 }
 
 Result<Move> type_valid_step(const Layout& before, const Step& step) {
-    assert(before.dims.size() == step.layout.dims.size());  // the rest would cost more than the rule
     const Layout& after = step.layout;
     const StepKind kind = step.kind;
+    if (kind == StepKind::view) return type_view(before, after);
+    assert(before.dims.size() == after.dims.size());  // the rest would cost more than the rule
     const bool one_order = same_order(before.mesh, after.mesh);
     if (one_order && before.dims == after.dims && same_summands(before, after))
         return not_typed(kind, "nothing changes");

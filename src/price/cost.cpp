@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "reshard/planner/refinement.hpp"
+#include "src/plan/buffer_assignment.hpp"
 #include "src/plan/stripes.hpp"
 #include "src/price/carried.hpp"
 #include "src/price/carried_by_blocks.hpp"
@@ -180,6 +181,7 @@ Index runs_of_slice(const Layout& before, const Layout& after) {
 }  // namespace
 
 Index copies_picoseconds(const Layout& before, const Step& step, const Machine& machine) {
+    if (step.kind == StepKind::view) return 0;
     if (is_view(step.kind)) return saturating_multiply(runs_of_slice(before, step.layout), machine.copy_run_ps);
     const Index runs = machine.copy_run_ps > 0
                            ? runs_picoseconds(tile_elements(step.layout), copied_run(before, step.layout), machine)
@@ -222,8 +224,7 @@ Times plan_times(const Plan& plan, const Verdict& verdict, const Machine& machin
             sum.levels[level] = saturating_add(sum.levels[level], times.levels[level]);
     }
     // If no step writes, the tile is still copied from the source's memory to the target's.
-    const bool copied = plan.steps.empty() || is_view(plan.steps.back().kind);
-    if (copied)
+    if (!writes(plan))
         sum.copies =
             saturating_add(sum.copies, transfer_picoseconds(tile_bytes(plan.target), machine.copy_bytes_per_second));
     return sum;

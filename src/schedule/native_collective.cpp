@@ -87,6 +87,7 @@ std::optional<NativeCollective> of_kind(const Schedule& schedule) {
         case StepKind::permute:
         case StepKind::zero_fill:
         case StepKind::exchange:
+        case StepKind::view:
             break;
     }
     return {};

@@ -61,10 +61,11 @@ Schedule schedule(const Layout& before, const Step& step, Index rank, const Netw
     const Layout& after = step.layout;
     Schedule made = empty_schedule(after, step.kind, rank);
     if (!position_of(before.mesh, rank) && !position_of(after.mesh, rank)) return made;
-    made.source_tile = tile(before, rank);
+    made.source_tile = tile(step.kind == StepKind::view ? after : before, rank);
     made.target_tile = tile(after, rank);
     switch (step.kind) {
         case StepKind::slice:
+        case StepKind::view:
             receive(made, rank, boxes_of(made.target_tile));
             break;
         case StepKind::zero_fill:

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "reshard/planner/refinement.hpp"
+#include "reshard/planner/view.hpp"
+#include "reshard/text.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::notation {
@@ -187,7 +189,62 @@ Result<void> one_reduction(const std::vector<const Layout*>& layouts) {
 
 }  // namespace
 
-Result<std::string> certificate(const Plan& plan, std::optional<Index> elements_max) {
+namespace {
+
+// The extents of digits that all layouts have, as parts of the dimensions of one of them.
+std::vector<std::vector<Index>> parts_in(const Layout& layout, const AtomList& digits) {
+    std::vector<std::vector<Index>> parts;
+    auto digit = digits.begin();
+    for (const Dim& dim : layout.dims) {
+        parts.emplace_back();
+        for (Index left = dim.extent; left > 1 && digit != digits.end(); left /= (digit++)->size)
+            parts.back().push_back(digit->size);
+    }
+    return parts;
+}
+
+// The checker knows one shape. Writes all layouts in the digits that their shapes share, and drops the views.
+Result<Plan> in_one_shape(const Plan& plan) {
+    const bool views = std::ranges::any_of(plan.steps, [](const Step& step) { return step.kind == StepKind::view; });
+    if (!views) return plan;
+    std::vector<const Layout*> layouts = {&plan.source, &plan.target};
+    for (const Step& step : plan.steps) layouts.push_back(&step.layout);
+    std::vector<Index> borders = {1};
+    for (const Layout* layout : layouts) {
+        RESHARD_CHECK(validate(*layout));
+        if (global_bytes(*layout) != global_bytes(plan.source))
+            return fail(Code::mismatch,
+                        fmt::format("{} has other elements than {}", format(*layout), format(plan.source)));
+        Index inner = 1;
+        for (std::size_t k = layout->dims.size(); k-- > 0;) borders.push_back(inner *= layout->dims[k].extent);
+    }
+    const bool empty = std::ranges::find(borders, 0) != borders.end();
+    const auto digits = empty ? std::nullopt : refinement(std::move(borders));
+    const auto seen = [&](const Layout& layout) -> Result<Layout> {
+        auto made = digits ? in_parts(layout, parts_in(layout, *digits)) : std::nullopt;
+        if (made) return *std::move(made);
+        return fail(Code::unsupported, "the views of the plan have no common shape, and the checker knows one shape");
+    };
+    Plan made{{}, {}, {}, plan.network};
+    RESHARD_ASSIGN(made.source, seen(plan.source));
+    RESHARD_ASSIGN(made.target, seen(plan.target));
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+        const Step& step = plan.steps[i];
+        RESHARD_TRY(auto& layout, seen(step.layout));
+        if (step.kind != StepKind::view)
+            made.steps.push_back({step.kind, std::move(layout)});
+        else if (shape(step.layout) == shape(layout_before(plan, i)) ||
+                 !equivalent(layout, layout_before(made, made.steps.size())))
+            return fail(Code::step,
+                        fmt::format("step {}: {} is no view of the tiles before it", i + 1, format(step.layout)));
+    }
+    return made;
+}
+
+}  // namespace
+
+Result<std::string> certificate(const Plan& with_views, std::optional<Index> elements_max) {
+    RESHARD_TRY(const Plan& plan, in_one_shape(with_views));
     std::vector<const Layout*> layouts = {&plan.source, &plan.target};
     for (const Step& step : plan.steps) layouts.push_back(&step.layout);
     RESHARD_CHECK(one_reduction(layouts));

@@ -40,10 +40,13 @@ struct Change {
     bool shrinks = false;  // some has fewer
     bool axes = false;     // the unreduced axes are others
     bool sums = false;     // or what they are reduced by
+    bool shape = false;    // the array has another shape; then nothing else is known
 };
 
 Change change_between(const Layout& before, const Layout& after) {
     Change change;
+    change.shape = shape(before) != shape(after);
+    if (change.shape) return change;
     for (std::size_t i = 0; i < before.dims.size(); ++i) {
         const Index b = shard_count(before.dims[i]);
         const Index a = shard_count(after.dims[i]);
@@ -57,6 +60,7 @@ Change change_between(const Layout& before, const Layout& after) {
 
 // False where no step of the kind is typed.
 bool can_be(StepKind kind, Change change) {
+    if (change.shape) return kind == StepKind::view;
     switch (kind) {
         case StepKind::slice:
             return !change.shrinks && !change.axes;
@@ -70,6 +74,8 @@ bool can_be(StepKind kind, Change change) {
         case StepKind::all_reduce:
         case StepKind::zero_fill:
             return change.sums;
+        case StepKind::view:
+            return false;
         case StepKind::exchange:
             break;
     }
@@ -82,7 +88,8 @@ Plan shortcut(Plan plan, const Options& options) {
     const std::size_t count = plan.steps.size();
     if (count < 2) return plan;
     for (const Step& step : plan.steps)
-        if (!validate(step.layout) || !check_enumerable(plan.source, step.layout))
+        if (!validate(step.layout) ||
+            (shape(step.layout) == shape(plan.source) && !check_enumerable(plan.source, step.layout)))
             return plan;  // the judge will say why
     std::vector<Leg> legs(count + 1);
     legs[0].reached = true;

@@ -67,11 +67,9 @@ class Tables(tool.Case):
             ("--to is required", ("--mesh", "x=2", "f32[4@x]", "f32[4]")),
             ("sizes do not divide: dimension 0 of f32[4@x] has 4 indices for 3 shards",
              ("--to", "jax", "--mesh", "x=3", "f32[4@x]", "f32[4]")),
-            ("dimension 0 of f32[65536@x/256,512] is cut block-cyclically, in blocks of 256; a tile program needs equal "
-             "blocks in order",
-             ("--to", "jax", "--mesh", "x=8", "f32[65536@x,512]", "f32[65536@x/256,512]")),
-            ("dimension 0 of f32[16@cp[4:0,12:1,16:0],8] is cut at stated indices",
-             ("--to", "torch", "--mesh", "cp=2", "f32[16@cp[4:0,8:1,12:1,16:0],8]", "f32[16,8@cp]")),
+            ("dimension 0 of f32[60@x/8,512] is cut block-cyclically, in blocks of 8; a tile program needs tiles of one "
+             "shape",
+             ("--to", "jax", "--mesh", "x=4", "f32[60@x,512]", "f32[60@x/8,512]")),
             ("dimension 1 of f32[4,6@x[1,5]] is cut into stated shares, [1,5]",
              ("--to", "stablehlo", "--mesh", "x=2", "f32[4@x,6]", "f32[4,6@x[1,5]]")),
             ("the source stands on mesh x=4 and the target on mesh x=2; a tile program needs the same devices",
@@ -89,6 +87,10 @@ class Tables(tool.Case):
             self.assertEqual(result.out, "")
             if "do not divide" not in said:
                 self.assertNotIn("do not divide", result.err)
+        zigzag = tool.reshard("emit", "--to", "torch", "--mesh", "cp=2", "f32[16@cp[4:0,8:1,12:1,16:0],8]", "f32[16@cp,8]")
+        self.assertEqual(zigzag.code, 1, zigzag)
+        self.assertIn("no sequence of collectives keeps the peak at the floor of 256 B: dimension 0 of "
+                      "f32[16@cp[4:0,12:1,16:0],8] is cut at stated indices", zigzag.err)
 
     def test_a_reshape_that_looks_like_a_transposition_is_named(self):
         note = "reshard: note: f32[128,256@x] to f32[256,128@x] is read as a reshape"

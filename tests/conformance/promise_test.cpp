@@ -58,8 +58,12 @@ Index received_bytes(const std::vector<RankPlan>& plans, Index rank) {
 std::size_t steps_that_run(const Plan& plan, const Execution& execution) {
     if (std::holds_alternative<AsOneExchange>(execution)) return 1;
     std::size_t steps = 0;
-    for (std::size_t i = 0; i < plan.steps.size(); ++i)
-        if (plan.steps[i].kind != StepKind::slice || i + 1 == plan.steps.size()) ++steps;
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+        if (plan.steps[i].kind == StepKind::view) continue;
+        // A slice is a view of the tile before it, unless it is the last or its tile is seen in another shape.
+        const bool leads_on = i + 1 < plan.steps.size() && plan.steps[i + 1].kind != StepKind::view;
+        if (plan.steps[i].kind != StepKind::slice || !leads_on) ++steps;
+    }
     return std::max<std::size_t>(steps, 1);
 }
 

@@ -1,6 +1,8 @@
 // A tile program does what its plan means, and moves as much as the plan says.
 #include <algorithm>
+#include <iostream>
 #include <numeric>
+#include <random>
 
 #include <fmt/format.h>
 
@@ -10,6 +12,7 @@
 #include "support/anywhere.hpp"
 #include "support/generators.hpp"
 #include "support/property.hpp"
+#include "support/views.hpp"
 
 namespace reshard::test {
 namespace {
@@ -85,7 +88,7 @@ bool has_exchange(const Plan& plan) {
 TEST(PortableMeaning, WalksOfAnySteps) {
     int ran = 0;
     check_property(cases(600), [&] {
-        const Plan plan = plan_of(*walks());
+        const Plan plan = with_views(plan_of(*walks()), *rc::gen::arbitrary<std::uint64_t>());
         RC_PRE(!has_exchange(plan));
         const std::string wrong = fault(plan);
         RC_LOG() << format(plan) << wrong;
@@ -178,6 +181,92 @@ TEST(PortableMeaning, AnyQuestion) {
         ++ran;
     });
     EXPECT_GT(ran, cases(100));
+}
+
+// A cut in pieces of one length that gives each shard as many: in every round each shard has one piece. Rounds have one
+// order, any one, turns back and forth, or each its own.
+Dim periodic(std::mt19937_64& random, const AtomList& atoms, Index rounds, Index block) {
+    std::vector<Index> order(static_cast<std::size_t>(combinations(atoms)));
+    std::iota(order.begin(), order.end(), Index{0});
+    const auto kind = random() % 4;
+    if (kind == 1) std::ranges::shuffle(order, random);
+    Dim dim(rounds * combinations(atoms) * block, atoms);
+    Index end = 0;
+    for (Index round = 0; round < rounds; ++round) {
+        for (const Index shard : order) dim.pieces.push_back({end += block, shard});
+        if (kind == 2) std::ranges::reverse(order);
+        if (kind == 3) std::ranges::shuffle(order, random);
+    }
+    dim.pieces = canonical_pieces(dim);
+    return dim;
+}
+
+// Each dimension is whole, cut evenly or cut in pieces by an axis or two.
+Layout periodic_layout(std::mt19937_64& random, const Mesh& mesh, const std::array<Index, 3>& rounds) {
+    AtomList axes;
+    for (const Axis& axis : mesh.axes) axes.push_back(*atom_of(mesh, {axis.name}));
+    std::ranges::shuffle(axes, random);
+    Layout layout{DType::f32, mesh, {}, {}};
+    for (const Index round : rounds) {
+        AtomList atoms;
+        for (std::size_t taken = random() % 3; taken > 0 && !axes.empty(); --taken) {
+            atoms.push_back(axes.back());
+            axes.pop_back();
+        }
+        atoms = canonical(atoms);
+        const Index extent = 2 * device_count(mesh) * round;
+        const Index each = extent / combinations(atoms);
+        const Index blocks = random() % 2 == 0 ? round : 2 * round;
+        layout.dims.push_back(random() % 3 == 0 ? Dim(extent, atoms) : periodic(random, atoms, blocks, each / blocks));
+    }
+    return layout;
+}
+
+// Cuts in pieces: as digits if they are products of digits. Else the tile is reordered where its dimension is whole.
+TEST(PortableMeaning, CutsInPieces) {
+    std::mt19937_64 random(drawn_seed());
+    int ran = 0;
+    int no_plan = 0;
+    int other_pieces = 0;
+    for (int turn = 0; ran < cases(500); ++turn) {
+        ASSERT_LT(turn, cases(20000)) << ran << " have a program";
+        const Mesh mesh = random() % 2 == 0 ? Mesh{{"x", 2}, {"y", 3}} : Mesh{{"a", 2}, {"b", 2}, {"c", 2}};
+        const std::array<Index, 3> rounds = {1, 2, 1};
+        const Problem asked{periodic_layout(random, mesh, rounds), periodic_layout(random, mesh, rounds)};
+        if (!has_pieces(asked.source) && !has_pieces(asked.target)) continue;
+        SCOPED_TRACE(format(asked.source) + " to " + format(asked.target) + " on " + format(mesh));
+        ASSERT_TRUE(has_program(asked));
+        const auto made = synthesize(asked, {.vocabulary = Vocabulary::collectives});
+        if (!made) {
+            ASSERT_EQ(made.error().code, Code::infeasible);
+            ++no_plan;
+            continue;
+        }
+        if (const auto program = portable(made->plan(), asked); !program) {
+            ASSERT_NE(program.error().message.find("other pieces"), std::string::npos) << program.error().message;
+            ++other_pieces;
+            continue;
+        }
+        ASSERT_EQ(fault(made->plan(), asked), "") << format(made->plan());
+        ++ran;
+    }
+    std::cout << "  " << ran << " programs; " << no_plan << " questions without a plan of collectives, " << other_pieces
+              << " plans from pieces to other pieces\n";
+}
+
+TEST(PortableMeaning, CutsThatAreDigitsTakeOneAllToAll) {
+    const Mesh mesh{{"x", 8}};
+    const auto kinds = [&](const char* source, const char* target) {
+        const Problem asked{*parse_layout(mesh, source), *parse_layout(mesh, target)};
+        const auto made = synthesize(asked, {.vocabulary = Vocabulary::collectives});
+        std::vector<OperationKind> found;
+        const TileProgram program = portable(made->plan(), asked).value();
+        for (const Operation& operation : program.operations) found.push_back(operation.kind);
+        return found;
+    };
+    using enum OperationKind;
+    EXPECT_EQ(kinds("f64[65536@x,512]", "f64[65536@x/256,512]"),
+              (std::vector{reshape, transpose, all_to_all, reshape}));
 }
 
 TEST(PortableMeaning, GathersOfSeveralDimensionsAreSplitWhereItSavesCopies) {

@@ -67,6 +67,38 @@ TEST(Placement, ASourceIsWrittenOnlyWhereItIsDense) {
     EXPECT_EQ(repeated->workspace_bytes, 128);
 }
 
+// Views are the caller's memory in the shape of the steps between them: no tile is written for them.
+TEST(Placement, AViewSplitsTheStridesOfAStorage) {
+    const Plan plan = plan_from(
+        "mesh x=2,y=2\nsource f32[8,8@x]\nview f32[2,4,8@x]\nslice f32[2,4@y,8@x]\nall_to_all f32[2@x,4@y,8]\n"
+        "view f32[8@(x,y),8]\ntarget f32[8@(x,y),8]\n");
+    const auto lowered = lower(plan, 0, {Storage{3, {1, 8}}, Storage{0, {10, 1}}});
+    ASSERT_TRUE(lowered) << lowered.error().message;
+    ASSERT_EQ(lowered->steps.size(), 1U);
+    const RankStep& step = lowered->steps[0];
+    EXPECT_EQ(step.step, 2U);
+    EXPECT_EQ(step.from.tile, tile(plan.steps[0].layout, 0));
+    EXPECT_EQ(step.from.storage, (Storage{3, {4, 1, 8}}));
+    EXPECT_EQ(step.to.tile, tile(plan.steps[2].layout, 0));
+    EXPECT_EQ(step.to.storage.strides[1], 10);
+    EXPECT_EQ(step.to.storage.strides[2], 1);
+    EXPECT_EQ(lowered->source_bytes, 4 * (3 + 7 + 3 * 8 + 1));
+    EXPECT_EQ(lowered->target_bytes, 4 * (10 + 7 + 1));
+    EXPECT_EQ(lowered->workspace_bytes, 0);
+}
+
+TEST(Placement, AViewMergesDimensionsOfDenseTilesOnly) {
+    const Plan plan = plan_from(
+        "mesh x=2\nsource f32[4,2,3]\nview f32[8,3]\nslice f32[8@x,3]\nview f32[4@x,2,3]\ntarget f32[4@x,2,3]\n");
+    const auto dense = lower(plan, 1);
+    ASSERT_TRUE(dense) << dense.error().message;
+    EXPECT_EQ(dense->steps[0].from.storage, (Storage{0, {3, 1}}));
+    const auto strided = lower(plan, 1, {Storage{0, {8, 3, 1}}, std::nullopt});
+    ASSERT_FALSE(strided);
+    EXPECT_EQ(strided.error().code, Code::unsupported);
+    EXPECT_NE(strided.error().message.find("give the tile in row-major order"), std::string::npos);
+}
+
 // The plan moves a third of the source. Another third, before or behind it, is free at once.
 TEST(Placement, WhatASliceLeavesOfTheSourceIsFreeAtOnce) {
     const Plan plan = plan_from(

@@ -184,7 +184,8 @@ Index device_picoseconds(const ListPlan& list, const ListVerdict& verdict, Index
             in += size * one.received;
             out += size * one.sent;
             if (one.received + one.sent > 0) time += level.start_ps + level.latency_ps * std::max<Index>(one.peers, 1);
-            if (position_of(step.layout.mesh, device) && step.kind != StepKind::slice)
+            const bool copies = step.kind != StepKind::slice && step.kind != StepKind::view;
+            if (position_of(step.layout.mesh, device) && copies)
                 time += transfer_picoseconds(tile_bytes(step.layout), machine.copy_bytes_per_second);
         }
     }

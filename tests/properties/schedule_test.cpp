@@ -17,7 +17,7 @@ struct Case {
 
 /// A step of any kind, typed by construction, with its schedules.
 Case draw_case() {
-    const StepKind kind = all_step_kinds[*between<std::size_t>(0, all_step_kinds.size())];
+    const StepKind kind = kinds_of_one_shape[*between<std::size_t>(0, kinds_of_one_shape.size())];
     const Pair pair = *typed_pairs(kind);
     RC_LOG() << repeat_line(pair) << " as " << name(kind);
     Case drawn{layout_of(pair.source), {kind, layout_of(pair.target)}, {}};

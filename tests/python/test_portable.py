@@ -54,6 +54,8 @@ def run_locally(one, tile, position):
         return tile.reshape(one.output_shape)
     if one.kind == "transpose":
         return tile.transpose(one.permutation)
+    if one.kind == "reorder":
+        return numpy.concatenate([tile[:, begin:end] for begin, end in one.runs], axis=1)
     if one.kind == "scale":
         return tile * one.times / one.over
     if one.kind == "reduce":
@@ -90,6 +92,13 @@ class Programs(unittest.TestCase):
             self.moved("x=2,y=4", "f64[16,8@x,16@y]", target)
         self.moved("x=2,y=4[7,6,5,4,3,2,1,0]", "f64[16@(x,y),8]", "f64[16@y,8@x]")
         self.moved("x=2,y=4", "f64[16@(x,y),8]", "f64[16@(y,x),8]")
+
+    def test_cuts_in_pieces(self):
+        cyclic = self.moved("x=8", "f64[128@x,4]", "f64[128@x/2,4]")
+        self.assertEqual([one.kind for one in cyclic.operations if one.groups], ["all_to_all"])
+        zigzag = self.moved("cp=2", "f64[16@cp[4:0,8:1,12:1,16:0],8]", "f64[16,8@cp]").operations
+        self.assertEqual([one.runs for one in zigzag if one.kind == "reorder"], [[(0, 4), (8, 16), (4, 8)]])
+        self.moved("cp=2", "f64[16,8@cp]", "f64[16@cp[4:0,8:1,12:1,16:0],8]")
 
     def test_a_wide_all_to_all_is_one_collective(self):
         program = program_of("x=2,y=4", "f32[16,8@x,16@y]", "f32[16@(x,y),8,16]")

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "reshard/text.hpp"
+#include "support/views.hpp"
 
 namespace reshard::test {
 namespace {
@@ -117,7 +118,7 @@ Plan random_chain(std::uint64_t seed, Index ranks) {
             plan.steps.push_back({exchange, std::move(next)});
     }
     plan.target = layout_before(plan, plan.steps.size());
-    return plan;
+    return random() % 3 == 0 ? with_views(plan, random()) : plan;
 }
 
 }  // namespace reshard::test

@@ -12,7 +12,7 @@ namespace reshard::test {
 /// four has summands.
 [[nodiscard]] std::string random_pair(std::uint64_t seed, Index ranks);
 
-/// Up to five steps between any layouts. The first step may be a slice.
+/// Up to five steps between any layouts, and views in one plan of three. The first step may be a slice.
 [[nodiscard]] Plan random_chain(std::uint64_t seed, Index ranks);
 
 }  // namespace reshard::test

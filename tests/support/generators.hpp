@@ -10,6 +10,9 @@
 
 namespace reshard::test {
 
+/// Every kind but view, which changes the shape.
+inline constexpr std::span kinds_of_one_shape = std::span(all_step_kinds).first(all_step_kinds.size() - 1);
+
 /// The most device-elements (devices times largest tile) of any generated layout.
 inline constexpr Index device_elements_max = Index{1} << 16;
 

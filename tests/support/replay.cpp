@@ -33,12 +33,14 @@ std::string counts_fault(const Step& step, Move move, const Delivery& done, cons
 }  // namespace
 
 std::string replay_step(const Layout& before, const Step& step, const Move& move) {
-    const auto held = holdings(before);
+    const bool view = step.kind == StepKind::view;
     const auto wanted = holdings(step.layout);
-    const auto extents = shape(before);
+    const auto held = view ? wanted : holdings(before);
+    const auto extents = shape(step.layout);
     const Values array = make_array(extents);
     const Tiles tiles = spread(held, extents, array);
     const std::string kind(name(step.kind));
+    if (view && spread(holdings(before), shape(before), array) != tiles) return "a view changes a tile";
     const auto simulated = simulate(before, step, tiles);
     if (!simulated) return kind + " is not simulated: " + simulated.error().message;
     if (const auto wrong = fault(wanted, extents, array, *simulated); !wrong.empty())
@@ -74,6 +76,10 @@ std::string replay(const Plan& plan, const Verdict& verdict) {
         const Step& step = plan.steps[i];
         const std::string where = "step " + std::to_string(i + 1) + ": ";
         if (const auto wrong = replay_step(*before, step, verdict.moves[i]); !wrong.empty()) return where + wrong;
+        if (step.kind == StepKind::view) {
+            before = &step.layout;
+            continue;
+        }
         const auto next = holdings(step.layout);
         const Delivery done = deliver(holdings(*before), next, all_schedules(*before, step), tiles);
         if (!done.fault.empty()) return where + done.fault;

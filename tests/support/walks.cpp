@@ -149,6 +149,8 @@ Spec after_step(StepKind kind, const Spec& before) {
             if (!dims.empty()) append(after, some(parts), dims);
             break;
         }
+        case StepKind::view:
+            break;
     }
     return after;
 }
@@ -192,7 +194,7 @@ rc::Gen<Walk> walks() {
         walk.steps.reserve(length);
         for (std::size_t i = 0; i < length; ++i) {
             const StepKind kind =
-                *rc::gen::elementOf(std::vector<StepKind>(all_step_kinds.begin(), all_step_kinds.end()));
+                *rc::gen::elementOf(std::vector<StepKind>(kinds_of_one_shape.begin(), kinds_of_one_shape.end()));
             Spec after = after_step(kind, *last);
             if (layout_of(after) == layout_of(*last)) continue;
             walk.steps.emplace_back(kind, std::move(after));

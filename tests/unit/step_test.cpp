@@ -22,6 +22,22 @@ TEST(StepUnit, EveryKindReadsItsOwnName) {
     EXPECT_TRUE(is_local(StepKind::slice));
     EXPECT_TRUE(is_local(StepKind::zero_fill));
     EXPECT_FALSE(is_local(StepKind::permute));
+    EXPECT_TRUE(is_local(StepKind::view));
+}
+
+TEST(StepUnit, AViewHoldsTheSameTilesInAnotherShape) {
+    const auto why = [](const char* before, const char* after) {
+        const auto move = type(StepKind::view, before, after);
+        return move ? std::string("typed") : move.error().message;
+    };
+    EXPECT_EQ(*type(StepKind::view, "f32[12@(x,y),6]", "f32[2@x,6@y,6]"), Move{});
+    EXPECT_EQ(why("f32[2@x,6@y,6]", "f32[12@(x,y),6]"), "typed");
+    EXPECT_EQ(why("f32[24@y/4]", "f32[2,3@y,4]"), "typed");
+    EXPECT_EQ(why("f32[12@(x,y),6]", "f32[2@x,6,6@y]"), "not a view: devices would hold other elements");
+    EXPECT_EQ(why("f32[12@x]", "f32[12@y]"), "not a view: the shape of the array does not change");
+    EXPECT_EQ(why("f32[12]{U:x}", "f32[3,4]{U:y}"), "not a view: devices would hold other elements");
+    EXPECT_EQ(type(StepKind::view, "f32[12@x]", "f32[2@x,7]").error().code, Code::mismatch);
+    EXPECT_FALSE(type(StepKind::slice, "f32[12]", "f32[2@x,6]").has_value());
 }
 
 TEST(StepUnit, ASliceIsFree) {

@@ -45,6 +45,20 @@ TEST(ViewUnit, LayoutsAreWrittenInPartsOfTheirDimensions) {
     EXPECT_EQ(written("f32[12@y]", {{3, 4}}), "none");
 }
 
+TEST(ViewUnit, PiecesAreWrittenAsDigits) {
+    const auto written = [](const char* text) {
+        const auto made = in_digits(layout_of("x=2,y=4", text));
+        return made ? format(*made) : "none";
+    };
+    EXPECT_EQ(written("f32[64@y/2,3]"), "f32[8,4@y,2,3]");
+    EXPECT_EQ(written("f32[64@(x,y)/1]"), "f32[8,8@(x,y)]");
+    EXPECT_EQ(written("f32[8@(x,y)[1:0,2:4,3:1,4:5,5:2,6:6,7:3,8:7]]"), "f32[4@y,2@x]");
+    EXPECT_EQ(written("f32[16@x/2,8@y]"), "f32[4,2@x,2,8@y]");
+    EXPECT_EQ(written("f32[16@x[4:0,8:1,12:1,16:0]]"), "none");  // zigzag
+    EXPECT_EQ(written("f32[15@x/2]"), "none");
+    EXPECT_EQ(written("f32[12@y[3,2,4,3]]"), "none");
+}
+
 TEST(ViewUnit, OtherArraysAreRefused) {
     EXPECT_EQ(viewed("x=2", "f32[24@x]", "f32[4,7]").first, "mismatch");
     EXPECT_EQ(viewed("x=2", "f32[24@x]", "f64[24]").first, "mismatch");

@@ -168,6 +168,7 @@ ncclResult_t run_call(const Call& call, cudaStream_t stream) {
         case StepKind::permute:
         case StepKind::zero_fill:
         case StepKind::exchange:
+        case StepKind::view:
             break;
     }
     return ncclInvalidUsage;  // no native collective runs such a step

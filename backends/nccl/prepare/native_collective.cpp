@@ -37,6 +37,7 @@ std::string_view call_name(StepKind native) {
         case StepKind::permute:
         case StepKind::zero_fill:
         case StepKind::exchange:
+        case StepKind::view:
             break;  // these run as sends and receives
     }
     return {};

@@ -11,6 +11,7 @@ namespace reshard {
 enum class OperationKind {
     reshape,         ///< another shape of the same elements in row-major order
     transpose,       ///< dimension i of the output is dimension permutation[i] of the input
+    reorder,         ///< dimension 1 of the output is these runs of dimension 1 of the input, one after another
     slice,           ///< the block of the output's shape that begins at starts[position] of the input
     update_slice,    ///< the input becomes the block at starts[position] of an output whose other elements are neutral
     mask,            ///< positions of `keeps` keep the tile, all others get a tile of neutral elements
@@ -24,10 +25,11 @@ enum class OperationKind {
 };
 
 /// Every kind, in order.
-inline constexpr std::array<OperationKind, 12> all_operation_kinds = {
-    OperationKind::reshape,    OperationKind::transpose,      OperationKind::slice,      OperationKind::update_slice,
-    OperationKind::mask,       OperationKind::scale,          OperationKind::reduce,     OperationKind::all_gather,
-    OperationKind::all_to_all, OperationKind::reduce_scatter, OperationKind::all_reduce, OperationKind::permute};
+inline constexpr std::array<OperationKind, 13> all_operation_kinds = {
+    OperationKind::reshape,      OperationKind::transpose,  OperationKind::reorder,        OperationKind::slice,
+    OperationKind::update_slice, OperationKind::mask,       OperationKind::scale,          OperationKind::reduce,
+    OperationKind::all_gather,   OperationKind::all_to_all, OperationKind::reduce_scatter, OperationKind::all_reduce,
+    OperationKind::permute};
 
 [[nodiscard]] std::string_view name(OperationKind kind);  ///< reshape, transpose, ...
 [[nodiscard]] bool is_collective(OperationKind kind);     ///< data leaves the device
@@ -46,6 +48,7 @@ struct Operation {
     std::vector<Index> input;                     ///< shape of the tile before, in elements
     std::vector<Index> output;                    ///< and after
     std::vector<std::size_t> permutation = {};    ///< transpose
+    std::vector<Interval> runs = {};              ///< reorder: of dimension 1 of the input, each index once
     /// slice, update_slice: for each position one start per dimension, in elements.
     std::vector<std::vector<Index>> starts = {};
     /// slice, update_slice: the same by digits of the position, per dimension: starts[p][d] is value_of(digits[d], p)
@@ -87,17 +90,18 @@ struct TileProgram {
 /// The ends and the operations, a line each.
 [[nodiscard]] std::string format(const TileProgram& program);
 
-/// Whether a question can have a tile program at all. Errors: as validate; unsupported when an end is not cut into
-/// equal blocks in order (why_uneven), and when the two ends stand on different devices.
+/// Whether a question can have a tile program at all. Errors: as validate; unsupported if the tiles of an end differ in
+/// shape (why_uneven), or if the two ends stand on different devices.
 [[nodiscard]] Result<void> has_program(const Problem& asked);
 
 /// Lowers a plan to a program with one collective for each step that communicates and few copies of the tile between
 /// them. Transposes are merged, and each runs where it copies the fewest bytes. An avg is a sum and a factor. A scatter
 /// of max, min or prod is an all_to_all and a reduce. A gather of several dimensions is split by dimension if that
 /// saves copies of more than a mebibyte. An all_reduce of prod is a scatter and an all_gather if the tile divides by
-/// the group, otherwise an all_gather and a reduce. Errors: as the judge; unsupported if a step is an exchange (plan
-/// with Vocabulary::collectives), a layout on the way does not divide, an all_to_all has axes without a common
-/// refinement, or there are more than 4194304 devices.
+/// the group, otherwise an all_gather and a reduce. A view is a reshape. A dimension in pieces is gathered in the order
+/// of its shards, and a reorder brings its indices to the order of the array. Errors: as the judge; unsupported if a
+/// step is an exchange (plan with Vocabulary::collectives), a layout on the way does not divide, an all_to_all has axes
+/// without a common refinement, or there are more than 4194304 devices.
 [[nodiscard]] Result<TileProgram> portable(const Plan& plan);
 
 /// The same between the ends of the question that the plan answers. The plan may write these ends in another shape

@@ -46,7 +46,8 @@ struct Schedule {
     friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-/// The schedule of `step` on `rank`. Ranks beyond the layout's devices get an empty schedule. The holders nearest on
+/// The schedule of `step` on `rank`. Ranks beyond the layout's devices get an empty schedule. A view has one tile,
+/// written in the shape after it. The holders nearest on
 /// the network share the work. If all are equally near, no device sends more than ceil(elements that others want of its
 /// tile / holders of that tile) (the stripe rule). pre: the step is typed.
 /// Cost: linear in the peers of the rank, not in the devices. An exchange with replicated sources is linear in the

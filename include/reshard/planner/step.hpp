@@ -16,18 +16,21 @@ enum class StepKind {
     all_reduce,      ///< unreduced axes become replicated
     zero_fill,       ///< replicated axes or suffixes become unreduced; local
     exchange,        ///< any layout to any layout: an all-to-all-v over boxes
+    view,            ///< the same tiles in another shape of the array; local
 };
 
 /// Every kind, in order.
-inline constexpr std::array<StepKind, 8> all_step_kinds = {
-    StepKind::slice,          StepKind::all_gather, StepKind::all_to_all, StepKind::permute,
-    StepKind::reduce_scatter, StepKind::all_reduce, StepKind::zero_fill,  StepKind::exchange};
+inline constexpr std::array<StepKind, 9> all_step_kinds = {
+    StepKind::slice,      StepKind::all_gather, StepKind::all_to_all, StepKind::permute, StepKind::reduce_scatter,
+    StepKind::all_reduce, StepKind::zero_fill,  StepKind::exchange,   StepKind::view};
 
 [[nodiscard]] std::string_view name(StepKind kind);  ///< slice, all_gather, ...
 /// The kind of that name. Errors: syntax.
 [[nodiscard]] Result<StepKind> parse_step_kind(std::string_view text);
 /// True when no device receives anything.
-[[nodiscard]] constexpr bool is_local(StepKind kind) { return kind == StepKind::slice || kind == StepKind::zero_fill; }
+[[nodiscard]] constexpr bool is_local(StepKind kind) {
+    return kind == StepKind::slice || kind == StepKind::zero_fill || kind == StepKind::view;
+}
 
 /// One typed move of an array. The plan has the layout before it.
 struct Step {
@@ -51,13 +54,14 @@ struct Move {
 /// why it is not typed. docs/layouts_and_notations.md has a table of the rules; `type_step` in proofs/Step.v states
 /// them formally. If sizes do not divide, a rule that changes a dimension's atoms needs boundaries that nest: the tile
 /// extent of the longer list times the added factor is the tile extent of the shorter list, or the shorter list's first
-/// tile is the whole dimension.
+/// tile is the whole dimension. A view is typed if each device holds the same elements before and after, in the same
+/// order of a dense row-major tile (in_common_view). Every other step keeps the shape of the array.
 /// Cost: independent of the number of devices when sizes divide and digits have a common refinement.
 [[nodiscard]] Result<Move> type_step(const Layout& before, const Step& step);
 
 /// The same for layouts that are validated already, as in a search that has validated each once.
-/// pre: validate(before), validate(step.layout), same_array(before, step.layout), check_enumerable(before,
-/// step.layout).
+/// pre: validate(before), validate(step.layout), and, unless it is a view, same_array(before, step.layout) and
+/// check_enumerable(before, step.layout).
 [[nodiscard]] Result<Move> type_valid_step(const Layout& before, const Step& step);
 
 /// The replicated atoms that a zero_fill makes unreduced. The replica at coordinate 0 of these atoms keeps its values.

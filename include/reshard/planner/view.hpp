@@ -22,4 +22,9 @@ namespace reshard {
 /// its parts. pre: one list for each dimension.
 [[nodiscard]] std::optional<Layout> in_parts(const Layout& layout, std::span<const std::vector<Index>> parts);
 
+/// The layout with each dimension that is cut in pieces as its digits: the block-cyclic `65536@x/256` is
+/// `[32,8@x,256]`. Every device holds the same elements in the same order. nullopt if pieces differ in length, or if
+/// the shard of a piece is no sum over digits of its index. Dimensions without pieces stay.
+[[nodiscard]] std::optional<Layout> in_digits(const Layout& layout);
+
 }  // namespace reshard

@@ -41,6 +41,7 @@ Index drawn_block(Random& random, const Plan& plan, std::size_t dim) {
     const Index extent = std::max<Index>(plan.source.dims[dim].extent, 1);
     Index common = 0;
     for (std::size_t i = 0; i <= plan.steps.size(); ++i) {
+        if (shape(layout_before(plan, i)) != shape(plan.source)) continue;  // a view
         const Dim& on_the_way = layout_before(plan, i).dims[dim];
         if (on_the_way.pieces.empty()) common = std::gcd(common, tile_extent(on_the_way));
     }

@@ -99,3 +99,25 @@ def random_question(drawn):
                 dims[place].append(axis)
         ends.append("f32[" + ",".join("8" + (f"@({','.join(names)})" if names else "") for names in dims) + "]")
     return mesh, *ends
+
+
+def periodic_question(drawn):
+    """Two layouts of one array; dimension 0 of one is cut in pieces of one length, one for each shard in every round."""
+    axis, shards = drawn.choice([("x", 8), ("cp", 4), ("cp", 2)])
+    rounds, block, kind = drawn.choice([1, 2, 4]), drawn.choice([1, 2]), drawn.randrange(4)
+    order, pieces = list(range(shards)), []
+    if kind == 1:
+        drawn.shuffle(order)
+    for _ in range(rounds):
+        pieces += order
+        if kind == 2:
+            order = order[::-1]
+        if kind == 3:
+            drawn.shuffle(order)
+    extent = len(pieces) * block
+    cut = ",".join(f"{(i + 1) * block}:{shard}" for i, shard in enumerate(pieces))
+    ends = [f"f32[{extent}@{axis}[{cut}],8]", drawn.choice([f"f32[{extent},8@{axis}]", f"f32[{extent}@{axis},8]",
+                                                            f"f32[{extent},8]"])]
+    if drawn.randrange(2):
+        ends.reverse()
+    return f"{axis}={shards}", *ends

@@ -11,7 +11,9 @@ import unittest
 
 import numpy
 
-from emitted import LONG, QUESTIONS, SEED, TOOL, array_of, combined, emitted, random_question, summands_of
+import reshard
+from emitted import (LONG, QUESTIONS, SEED, TOOL, array_of, combined, emitted, periodic_question, random_question,
+                     summands_of)
 
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -69,6 +71,36 @@ class Emitted(unittest.TestCase):
         drawn = random.Random(SEED)
         for _ in range(400 if LONG else 25):
             self.check(*random_question(drawn))
+
+    def test_cuts_in_pieces(self):
+        """Each device gets its own tile. The tool says why if it makes no program."""
+        drawn, ran = random.Random(SEED), 0
+        while ran < 50:
+            mesh, source, target = periodic_question(drawn)
+            result = subprocess.run([TOOL, "emit", "--to", "jax", "--mesh", mesh, source, target], capture_output=True,
+                                    text=True)
+            if result.returncode != 0:
+                self.assertIn("no sequence of collectives", result.stderr)
+                continue
+            with self.subTest(mesh=mesh, source=source, target=target):
+                module = {}
+                exec(compile(result.stdout, "emitted.py", "exec"), module)
+                layouts = [reshard.parse_layout(mesh, end) for end in (source, target)]
+                array = numpy.arange(numpy.prod(layouts[0].shape), dtype=numpy.float32).reshape(layouts[0].shape)
+                tiles, wanted = (numpy.concatenate(reshard.split(array, layout)) for layout in layouts)
+                spec = PartitionSpec(module["mesh"].axis_names)
+                move = jax.shard_map(module["move"], mesh=module["mesh"], in_specs=spec, out_specs=spec,
+                                     check_vma=False)
+                numpy.testing.assert_array_equal(numpy.asarray(jax.jit(move)(tiles)), wanted)
+                ran += 1
+
+    def test_the_array_of_a_cut_in_pieces_has_a_dimension_for_each_digit(self):
+        module = {}
+        exec(compile(emitted("jax", "x=8", "f32[64@x,4]", "f32[64@x/2,4]"), "emitted.py", "exec"), module)
+        array = numpy.arange(256, dtype=numpy.float32).reshape(64, 4)
+        moved = module["reshard"](jax.device_put(array, module["source"]))
+        numpy.testing.assert_array_equal(numpy.asarray(moved), array.reshape(4, 8, 2, 4))
+        self.assertTrue(moved.sharding.is_equivalent_to(module["target"], moved.ndim))
 
     def test_every_text_is_python(self):
         for question in QUESTIONS:

@@ -92,8 +92,11 @@ TEST(MachineUnit, WhatReplicatesInsideANodeIsFetchedIntoItOnce) {
     options.machine = *make_machine("dgx-h100:nodes=4");
     const auto made = synthesize(source, target, options);
     ASSERT_TRUE(made.has_value());
-    ASSERT_EQ(made->plan().steps.size(), 2U);
-    EXPECT_EQ(made->plan().steps.back().kind, StepKind::all_gather);
+    std::vector<StepKind> kinds;
+    for (const Step& step : made->plan().steps)
+        if (step.kind != StepKind::view) kinds.push_back(step.kind);
+    ASSERT_EQ(kinds.size(), 2U);
+    EXPECT_EQ(kinds.back(), StepKind::all_gather);
     const Step direct{StepKind::exchange, target};
     EXPECT_LT(2 * made->picoseconds, step_picoseconds(source, direct, *type_step(source, direct), options.machine));
 }
