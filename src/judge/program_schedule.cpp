@@ -271,16 +271,23 @@ private:
                position_of(plan.target.mesh, place.device).has_value();
     }
 
-    // Activities that take memory of a place start in the order.
+    // Activities that take memory of a place start in the order. A task that only takes over memory takes none.
     Result<void> takes_in_order(const DeviceClass& place) const {
-        std::vector<int> takers;
+        std::map<int, Index> taken;
+        for (std::size_t i = 0; i < instances_.size(); ++i) {
+            if (!in(place, instance_sets_[i])) continue;
+            const Index bytes = tile_bytes(instances_[i].layout);
+            if (instances_[i].maker >= 0) taken[instances_[i].maker] += bytes;
+            if (instances_[i].heir >= 0) taken[instances_[i].heir] -= bytes;
+        }
+        for (auto& [activity, bytes] : taken) bytes = std::max(Index{0}, bytes);
         for (int t = 0; t < tasks_; ++t)
-            if (in(place, task_sets_[t]) && program_.tasks[t].scratch_bytes > 0) takers.push_back(t);
+            if (in(place, task_sets_[t])) taken[t] += program_.tasks[t].scratch_bytes;
         for (std::size_t m = 0; m < schedule_.moves.size(); ++m)
-            if (takes_part(place, m) && workspace_bytes(schedule_.moves[m].plan) > 0)
-                takers.push_back(tasks_ + static_cast<int>(m));
-        for (std::size_t i = 0; i < instances_.size(); ++i)
-            if (instances_[i].maker >= 0 && in(place, instance_sets_[i])) takers.push_back(instances_[i].maker);
+            if (takes_part(place, m)) taken[tasks_ + static_cast<int>(m)] += workspace_bytes(schedule_.moves[m].plan);
+        std::vector<int> takers;
+        for (const auto& [activity, bytes] : taken)
+            if (bytes > 0) takers.push_back(activity);
         std::ranges::sort(takers, {}, [&](int j) { return moments_[j].place; });
         for (std::size_t k = 1; k < takers.size(); ++k)
             if (moments_[takers[k - 1]].start > moments_[takers[k]].start)
