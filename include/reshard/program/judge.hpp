@@ -23,7 +23,7 @@ struct ProgramMove {
 
 /// A task or a move, and when it starts.
 struct ScheduledActivity {
-    bool is_move = false;
+    bool is_move = false;    ///< a move, not a task
     std::size_t number = 0;  ///< of Program::tasks, or of ProgramSchedule::moves
     Index start = 0;         ///< picoseconds after the start of the program
     friend bool operator==(const ScheduledActivity&, const ScheduledActivity&) = default;
@@ -33,14 +33,14 @@ struct ScheduledActivity {
 /// order, and the starts follow from it. If the order fits the limits one by one, it never deadlocks, whatever the
 /// times turn out to be.
 struct ProgramSchedule {
-    std::vector<ProgramMove> moves;
-    std::vector<ScheduledActivity> order;
+    std::vector<ProgramMove> moves;        ///< in the order of their first users
+    std::vector<ScheduledActivity> order;  ///< every task and every move once
 };
 
 /// The bytes that a device holds from a time on.
 struct HeldBytes {
-    Index picoseconds = 0;
-    Index bytes = 0;
+    Index picoseconds = 0;  ///< a time
+    Index bytes = 0;        ///< held from this time on
     friend bool operator==(const HeldBytes&, const HeldBytes&) = default;
 };
 
