@@ -54,6 +54,10 @@ HEADERS = {
     "emit/write": ["emit/program"],
     "synthesize": ["problem", "planner/list"],
     "planner/plan_cache": ["synthesize"],
+    "program/program": ["layout"],
+    "program/judge": ["planner/cost", "program/program"],
+    "program/schedule": ["program/judge", "synthesize"],
+    "program/generate": ["program/program"],
     "backends/run": ["planner/integer", "result"],
     "backends/backend": ["backends/run", "planner/schedule", "planner/capabilities"],
     "elements": ["layout"],
@@ -67,6 +71,7 @@ HEADERS = {
     "files/checkpoint": ["model/rules"],
     "files/convert": ["files/checkpoint"],
     "files/load": ["files/convert", "backends/backend"],
+    "files/program": ["program/program"],
     "reshard": ["redistribute", "text"],
     "c/tables": [],
     "c/base": ["c/tables"],
@@ -103,7 +108,7 @@ ROOMS = {
     "src/plan": ([], ["planner/refinement", "planner/view", "planner/simulate", "planner/step", "check"]),
     "src/price/tiles": ([], ["planner/refinement", "layout"]),
     "src/price": (["src/price/tiles", "src/plan"], ["planner/refinement", "planner/cost"]),
-    "src/judge": (["src/plan", "src/price"], ["text", "planner/cost", "planner/list"]),
+    "src/judge": (["src/plan", "src/price"], ["text", "planner/cost", "planner/list", "program/judge"]),
     "src/copy/kernels": ([], []),
     "src/copy": (["src/copy/kernels"], ["backends/backend"]),
     "src/schedule": (["src/plan", *KERNELS], ["backends/backend", "execution", "planner/view", "planner/normalize_devices"]),
@@ -118,7 +123,7 @@ ROOMS = {
     "synth/rules": (["src/price", "synth/search"], [*PLANNER, "synthesize"]),
     "synth/overlap": (["src/plan", "src/price"], ["overlap/choose_pieces", "problem"]),
     "synth/list": (["src/judge", "synth/overlap"], [*PLANNER, "synthesize"]),
-    "synth/program": (["src/plan", "src/price", "synth/overlap"], [*PLANNER, "synthesize"]),  # the place of schedules of programs
+    "synth/program": (["src/text"], [*PLANNER, "program/schedule", "program/generate"]),
     "synth": (["src/price", "synth/search", "synth/rules", "synth/list", "synth/overlap"], [*PLANNER, "planner/plan_cache"]),
     "backends/common": ([], ["result", "backends/backend"]),
     "backends/local": (TRANSPORT, ["backends/local"]),
@@ -126,7 +131,7 @@ ROOMS = {
     "backends/baseline": ([*MPI, *TRANSPORT], ["backends/mpi"]),
     **{room: ([*TRANSPORT, *NCCL[:floor]], ["backends/nccl"]) for floor, room in enumerate(NCCL)},
     "backends/doors": (["backends/local", *MPI], ["backends/local", "backends/mpi", "redistribute"]),
-    **{room: ([*KERNELS, "src/text", "src/model", *FILES[:floor]], ["files/load", "redistribute"])
+    **{room: ([*KERNELS, "src/text", "src/model", *FILES[:floor]], ["files/load", "files/program", "redistribute"])
        for floor, room in enumerate(FILES)},
     "live": ([*KERNELS, "src/schedule", "src/model"], ["model/rules", "redistribute"]),  # the place of moves between jobs
     "report": ([], ALL),

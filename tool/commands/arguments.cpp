@@ -55,10 +55,11 @@ void add_option(CLI::App& command, const char* name, std::vector<std::string>& i
     option(command, flag_name(name), into, value, about)->delimiter(',')->allow_extra_args(false);
 }
 
-void add_options(CLI::App& command, Question& question) {
+void add_options(CLI::App& command, Question& question, bool first = true) {
 #define RESHARD_OPTION(kind, name, member, value, about) add_option(command, #name, question.name, #value, about);
 #define RESHARD_OTHER_OPTION(...)
 #include "src/tables/options.def"
+    if (!first) return;
     option(command, "--first", question.first_steps, "STEP",
            "a step that comes first, 'all_gather f32[12288,4096]', or a file of such lines; may be given again")
         ->allow_extra_args(false);
@@ -157,6 +158,25 @@ void add_convert(CLI::App& app, Arguments& arguments) {
     command->add_flag("--dry-run", arguments.dry_run, "only say what would be read and written");
 }
 
+void add_schedule(CLI::App& app, Arguments& arguments) {
+    CLI::App* command = add_command(app, arguments, cli::schedule, "schedule",
+                                    "when each task of a program runs and each move travels, under limits on memory");
+    CLI::Option* file = option(*command, "program", arguments.program, "FILE",
+                               "tasks and arrays, one line of JSON each (docs/programs.md); or - for stdin");
+    option(*command, "--generate", arguments.generate, "PROGRAM",
+           "a program by name, '1f1b stages=4 microbatches=16 forward=10ms'; 'list' prints all names")
+        ->excludes(file);
+    add_options(*command, arguments.question, false);
+    option(*command, "--rounds", arguments.search_rounds, "ROUNDS",
+           "of the local search; 200000 in small programs when not given, fewer in large ones")
+        ->check(CLI::Range(Index{0}, index_max));
+    command->add_flag("--print-program", arguments.print_program, "only print the program, as lines of JSON");
+    command->add_flag("--svg", arguments.svg, "a drawing instead of text");
+    command->add_flag("--trace", arguments.trace, "a trace for Perfetto instead of text");
+    command->add_flag("--chain", arguments.chain, "also the chain of activities that ends last");
+    command->add_flag("--frontier", arguments.frontier, "the end under several limits of memory instead");
+}
+
 // CLI11 names the first wrong argument. For an unknown subcommand it says only that one is missing.
 Error usage_error(const CLI::ParseError& error, int argc, char** argv) {
     const bool lacks_command = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&
@@ -202,7 +222,7 @@ Result<void> complete(const Arguments& arguments) {
     if (!arguments.list.empty() && arguments.command != convert) return complete_list(arguments);
     const bool none = question.source.empty() && question.target.empty() && question.mesh.empty();
     if (arguments.command == bench && none) return {};
-    for (auto* const other : {calibrate, translate, inspect, convert})
+    for (auto* const other : {calibrate, translate, inspect, convert, cli::schedule})
         if (arguments.command == other) return {};
     if (question.source.empty()) return fail(Code::usage, "the source layout is missing (see reshard --help)");
     if (question.target.empty()) return fail(Code::usage, "the target layout is missing (see reshard --help)");
@@ -290,6 +310,7 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     emit->get_option("--vocabulary")->description("which steps: collectives (the default); no framework has others");
     add_inspect(app, arguments);
     add_convert(app, arguments);
+    add_schedule(app, arguments);
     CLI::Option* batch =
         plan->add_flag("--batch", arguments.batch, "problems as lines of JSON on stdin, answers as lines of JSON");
     CLI::Option* certify = plan->add_flag("--certify", arguments.certify,

@@ -30,7 +30,7 @@ struct Arguments {
     bool times = false;                    ///< explain: how long each rule took
     std::string log;                       ///< explain: a training log whose complaints are explained; none when empty
     std::optional<double> waste_max = {};  ///< explain --log: fail if XLA receives more than so many times the bytes
-    bool svg = false;                      ///< draw
+    bool svg = false;                      ///< draw, schedule
     /// local, mpi or nccl. plan, explain, draw: the backend of the plan, empty for any. run, bench: empty to
     /// choose by how the tool was started.
     std::string backend;
@@ -49,15 +49,22 @@ struct Arguments {
     std::string memory;   ///< convert: bytes; 1GiB when empty
     std::string granule;  ///< convert: bytes; 1MiB when empty
     std::string disk;     ///< calibrate: a folder of it
-    std::string file_bytes;          ///< convert: most bytes of a file; 5GB when empty
-    std::vector<std::string> casts;  ///< convert: DTYPE or PATTERN=DTYPE
-    std::string tensor;              ///< inspect: draw this one
-    Index jobs = 0;                  ///< convert: threads, 0 for as many as processors
-    std::vector<Index> chunks;       ///< convert: of zarr, per dimension
-    std::vector<Index> shards;       ///< convert: of zarr, per dimension
-    bool verify = false;             ///< convert
-    bool resume = false;             ///< convert
-    bool dry_run = false;            ///< convert
+    std::string file_bytes;                   ///< convert: most bytes of a file; 5GB when empty
+    std::vector<std::string> casts;           ///< convert: DTYPE or PATTERN=DTYPE
+    std::string tensor;                       ///< inspect: draw this one
+    Index jobs = 0;                           ///< convert: threads, 0 for as many as processors
+    std::vector<Index> chunks;                ///< convert: of zarr, per dimension
+    std::vector<Index> shards;                ///< convert: of zarr, per dimension
+    bool verify = false;                      ///< convert
+    bool resume = false;                      ///< convert
+    bool dry_run = false;                     ///< convert
+    std::string program;                      ///< schedule: a file of JSON lines, - for stdin; none when empty
+    std::string generate;                     ///< schedule: a program by name instead
+    std::optional<Index> search_rounds = {};  ///< schedule: of the local search
+    bool print_program = false;               ///< schedule: only the program, as JSON lines
+    bool trace = false;                       ///< schedule: for Perfetto
+    bool chain = false;                       ///< schedule: what the end waits for
+    bool frontier = false;                    ///< schedule: the end under several limits
 };
 
 /// The question of the command line, for the backend that it names. Errors: as understand; usage.

@@ -13,6 +13,7 @@ Result<int> bench(const Arguments& arguments);
 Result<int> calibrate(const Arguments& arguments);
 Result<int> translate(const Arguments& arguments);
 Result<int> emit(const Arguments& arguments);
+Result<int> schedule(const Arguments& arguments);
 
 /// `plan --list` and `run --list`: the problems of a file, planned and moved together under one limit.
 Result<int> plan_list(const Arguments& arguments);

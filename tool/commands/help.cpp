@@ -43,6 +43,10 @@ constexpr auto examples = std::to_array<Pair>({
      "  reshard plan --mesh x=4 'f32[4096@x,64]' 'f32[4096,64@x]' --machine here.machine\n"
      "  reshard calibrate --disk . --rounds 1\n"},
     {"emit", "  reshard emit --to jax --mesh x=2,y=4 'f32[16,8@x,16@y]' 'f32[16@(x,y),8,16]' > move.py\n"},
+    {"schedule",
+     "  reshard schedule --generate '1f1b stages=4 microbatches=8 forward=10ms backward=20ms'\n"
+     "  reshard schedule --generate 'refit buckets=8 hold=2 move=15ms' --chain\n"
+     "  reshard schedule --generate 'zero3 layers=6' --machine dgx-h100:nodes=1 --trace > perfetto.json\n"},
     {"translate", "  reshard translate --from hlo --to sdy --array 'f32[16,16,16]' '{devices=[2,1,4]<=[4,2]T(1,0)}'\n"},
     {"inspect",
      "  reshard run --backend local --mesh x=2 'f32[64@x,48]' 'f32[64,48@x]' --output array.npy\n"

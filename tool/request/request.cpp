@@ -70,13 +70,6 @@ Result<void> read(const char*, const T& given, T& into) {
     return {};
 }
 
-Result<void> read_options(const Question& question, Options& options) {
-#define RESHARD_OPTION(kind, name, member, ...) RESHARD_CHECK(read(#name, question.name, options.member));
-#define RESHARD_OTHER_OPTION(...)
-#include "src/tables/options.def"
-    return {};
-}
-
 // `kind layout`: how a plan writes its steps.
 Result<Step> read_step(const Mesh& mesh, const std::string& text) {
     const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
@@ -88,6 +81,13 @@ Result<Step> read_step(const Mesh& mesh, const std::string& text) {
 }
 
 }  // namespace
+
+Result<void> read_options(const QuestionOptions& question, Options& options) {
+#define RESHARD_OPTION(kind, name, member, ...) RESHARD_CHECK(read(#name, question.name, options.member));
+#define RESHARD_OTHER_OPTION(...)
+#include "src/tables/options.def"
+    return {};
+}
 
 bool brings_mesh(Notation notation) { return notation == Notation::sdy || notation == Notation::hlo; }
 

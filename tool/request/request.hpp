@@ -58,6 +58,9 @@ struct Request {
 /// `ranks_per_node` ranks on each node, 0 for all of them on one. Errors: usage.
 [[nodiscard]] Result<Capabilities> capabilities_of(const std::string& backend, Index ranks, Index ranks_per_node);
 
+/// Reads the options that are given, and leaves the others. Errors: as the parsers.
+[[nodiscard]] Result<void> read_options(const QuestionOptions& question, Options& options);
+
 /// The ranks that the devices of a problem need.
 [[nodiscard]] Index rank_count(const Problem& problem);
 

@@ -1,0 +1,93 @@
+// A schedule as SVG, and as a trace for Perfetto.
+#include <fmt/format.h>
+
+#include "report/lanes.hpp"
+#include "report/numbers.hpp"
+
+namespace reshard::cli {
+namespace {
+
+constexpr double width = 1200;  // of the whole time
+constexpr double label = 160;
+constexpr double height = 22;  // of a lane
+constexpr double picoseconds_in_microsecond = 1e6;
+
+std::string escaped(const std::string& text) {
+    std::string out;
+    for (const char c : text) out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
+    return out;
+}
+
+// A JSON text with its quotes.
+std::string quoted(const std::string& text) {
+    std::string out = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') out += '\\';
+        if (static_cast<unsigned char>(c) < 0x20)
+            out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+        else
+            out += c;
+    }
+    return out + "\"";
+}
+
+// The first letter of a name gives its hue.
+unsigned hue_of(const std::string& name) {
+    return name.empty() ? 0 : static_cast<unsigned char>(name.front()) * 47U % 360U;
+}
+
+std::string name_of_run(const ScheduleSynthesis& made, const Run& run) {
+    return name_of(made.program(), made.schedule(), made.schedule().order[run.number]);
+}
+
+double microseconds(Index picoseconds) { return static_cast<double>(picoseconds) / picoseconds_in_microsecond; }
+
+}  // namespace
+
+std::string schedule_svg(const ScheduleSynthesis& made, const Machine& machine) {
+    const std::vector<Lane> lanes = lanes_of(made, machine);
+    const double scale = made.verdict().picoseconds == 0 ? 0 : width / static_cast<double>(made.verdict().picoseconds);
+    std::string body;
+    double y = 0;
+    for (const Lane& lane : lanes) {
+        body += fmt::format("<text x=\"2\" y=\"{:.0f}\">{}</text>\n", y + 15, escaped(lane.name));
+        for (const Run& run : lane.runs) {
+            const std::string name = name_of_run(made, run);
+            const double wide = static_cast<double>(run.end - run.start) * scale;
+            body += fmt::format(
+                "<rect x=\"{:.2f}\" y=\"{:.0f}\" width=\"{:.2f}\" height=\"{:.0f}\" "
+                "fill=\"hsl({},60%,{}%)\"><title>{}, {} to {}</title></rect>\n",
+                label + static_cast<double>(run.start) * scale, y + 2, wide > 1 ? wide - 0.5 : 0.5, height - 4,
+                hue_of(name), run.is_move ? 80 : 62, escaped(name), format_picoseconds(run.start),
+                format_picoseconds(run.end));
+        }
+        y += height;
+    }
+    return fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
+        "{1:.0f}\" "
+        "font-family=\"monospace\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" "
+        "fill=\"white\"/>\n{2}</svg>\n",
+        label + width, y, body);
+}
+
+std::string schedule_trace(const ScheduleSynthesis& made, const Machine& machine) {
+    const std::vector<Lane> lanes = lanes_of(made, machine);
+    std::string events;
+    const auto add = [&](const std::string& event) { events += (events.empty() ? "" : ",\n") + event; };
+    for (std::size_t k = 0; k < lanes.size(); ++k) {
+        add(fmt::format(R"({{"ph":"M","pid":0,"tid":{},"name":"thread_name","args":{{"name":{}}}}})", k,
+                        quoted(lanes[k].name)));
+        for (const Run& run : lanes[k].runs)
+            add(fmt::format(R"({{"ph":"X","pid":0,"tid":{},"name":{},"cat":"{}","ts":{},"dur":{}}})", k,
+                            quoted(name_of_run(made, run)), run.is_move ? "move" : "task", microseconds(run.start),
+                            microseconds(run.end - run.start)));
+    }
+    for (const PlaceVerdict& place : made.verdict().places)
+        for (const HeldBytes& held : place.held)
+            add(fmt::format(R"({{"ph":"C","pid":0,"name":"memory of device {}","ts":{},"args":{{"bytes":{}}}}})",
+                            place.device, microseconds(held.picoseconds), held.bytes));
+    return "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n" + events + "\n]}\n";
+}
+
+}  // namespace reshard::cli

@@ -1,0 +1,107 @@
+"""`schedule`: programs as lines of JSON, their schedules as text, JSON, a drawing and a trace."""
+
+import json
+import pathlib
+import sys
+import unittest
+import xml.etree.ElementTree
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import tool
+
+LINES = """
+{"limit": "24MiB", "mesh": "t=2[0,1]"}
+{"array": "x", "mesh": "t=2[0,1]", "layout": "f32[8@t]", "kept": true}
+
+{"task": "pack0", "mesh": "t=2[0,1]", "seconds": 0.004, "uses": {"x": "f32[8@t]"}, "makes": {"w0": "bf16[4096@t,2048]"}}
+{"task": "pack1", "mesh": "t=2[0,1]", "seconds": 0.004, "makes": {"w1": "bf16[4096@t,2048]"}, "scratch": "1KiB"}
+{"task": "load0", "mesh": "r=2[2,3]", "picoseconds": 3000000001, "uses": {"w0": "bf16[4096,2048@r]"}}
+{"task": "both", "mesh": "r=2[2,3]", "seconds": 1, "after": ["load0"], "engine": "host",
+ "uses": {"w0": [{"layout": "bf16[4096,2048@r]", "again": true, "seconds": 0.5}, "bf16[4096@r,2048]"]}}
+""".replace(',\n "uses"', ', "uses"')
+
+
+class Schedules(tool.Case):
+    def schedule(self, *arguments, text=None, code=0):
+        path = self.path("program.jsonl")
+        if text is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            arguments = (path, *arguments)
+        ran = tool.reshard("schedule", *arguments)
+        self.assertEqual(ran.code, code, ran.err)
+        return ran.err if code else ran.out
+
+    def test_a_program_comes_back_as_it_was_read(self):
+        printed = self.schedule("--print-program", text=LINES)
+        self.assertEqual(printed, self.schedule("--print-program", text=printed))
+        self.assertIn('"picoseconds":3000000001', printed.replace('"seconds":0.003000000001', '"picoseconds":3000000001'))
+
+    def test_the_json_has_the_order_and_the_bytes(self):
+        answer = json.loads(self.schedule("--json", text=LINES))
+        order = answer["order"]
+        ends = {one.get("task", one.get("move")): one for one in order}
+        moves = [one for one in order if "move" in one]
+        self.assertEqual([one["users"] for one in moves], [["load0"], ["both"], ["both"]])
+        self.assertEqual(moves[1]["end_ps"] - moves[1]["start_ps"], 500_000_000_000)
+        self.assertEqual(answer["end_ps"], ends["both"]["end_ps"])
+        self.assertLessEqual(answer["lower_bound_ps"], answer["end_ps"])
+        for one in moves:
+            self.assertGreaterEqual(one["start_ps"], ends["pack0"]["end_ps"])
+        # 8 MiB of weights on each sender while they are used, 16 bytes that are kept.
+        held = dict(answer["devices"][0]["held"])
+        self.assertEqual(held[0], 8 * 2**20 + 16)
+        self.assertEqual(answer["devices"][0]["held"][-1][1], 16)
+        self.assertEqual(answer["devices"][0]["limit_bytes"], 24 * 2**20)
+
+    def test_answers_are_the_same_each_time(self):
+        arguments = ("--generate", "1f1b stages=3 microbatches=4 move=9ms activations=3", "--rounds", "300", "--json")
+        self.assertEqual(self.schedule(*arguments), self.schedule(*arguments))
+
+    def test_a_limit_holds_and_is_named(self):
+        arguments = ("--generate", "refit buckets=4 move=20ms", "--footprint-bytes-max")
+        answer = json.loads(self.schedule(*arguments, "32MiB", "--json"))
+        self.assertTrue(all(device["peak_bytes"] <= 32 * 2**20 for device in answer["devices"]))
+        self.assertIn("device 4 needs 32.0 MiB", self.schedule(*arguments, "31MiB", code=1))
+
+    def test_drawing_and_trace_are_well_formed(self):
+        arguments = ("--generate", "zero3 layers=3")
+        drawing = xml.etree.ElementTree.fromstring(self.schedule(*arguments, "--svg"))
+        trace = json.loads(self.schedule(*arguments, "--trace"))["traceEvents"]
+        answer = json.loads(self.schedule(*arguments, "--json"))
+        boxes = [box for box in drawing.iter("{http://www.w3.org/2000/svg}rect") if len(box)]
+        runs = [event for event in trace if event["ph"] == "X"]
+        self.assertEqual(len(boxes), len(runs))
+        self.assertEqual({run["name"] for run in runs}, {one.get("task", one.get("move")) for one in answer["order"]})
+        self.assertAlmostEqual(max(run["ts"] + run["dur"] for run in runs), answer["end_ps"] / 1e6, places=3)
+        self.assertTrue(any(event["ph"] == "C" for event in trace))
+
+    def test_the_frontier_falls(self):
+        lines = self.schedule("--generate", "1f1b stages=3 microbatches=5 move=9ms", "--rounds", "100", "--frontier").splitlines()
+        ratios = [float(line.split()[-1][:-1]) for line in lines[1:]]
+        self.assertGreater(len(ratios), 2)
+        self.assertEqual(ratios[-1], 1.0)
+        self.assertGreater(ratios[0], 1.0)
+
+    def test_bad_lines_name_their_place(self):
+        task = '{"task": "a", "mesh": "x=2", "seconds": 1'
+        for text, wanted in ((task, "line 1: "),
+                             ('\n[1]', "line 2: "),
+                             ('{"tusk": "a"}', 'line 1: the line has no "task", "array" or "limit"'),
+                             (task + ', "size": 3}', 'line 1: unknown field "size"'),
+                             ('{"task": "a"}', 'line 1: "mesh" is missing'),
+                             (task.replace("1", "-1") + "}", 'line 1: "seconds" must be from 0 to 200000 seconds'),
+                             (task + ', "uses": {"y": 3}}', 'line 1: y: "y" must be a layout'),
+                             (task + ', "uses": {"y": "f32[8@z]"}}', "line 1: y: "),
+                             (task + ', "uses": {"y": "f32[8@x]"}}', "task a: it uses y, which nothing before it makes"),
+                             (task + ', "donates": "y"}', 'line 1: "donates" must be a list of names'),
+                             ('{"limit": 3, "mesh": "x=2", "kind": 1}', "line 1: a limit has only")):
+            self.assertIn(wanted, self.schedule(text=text, code=2))
+        self.assertIn("there are gpipe, 1f1b", self.schedule("--generate", "pipe", code=2))
+        self.assertIn("it has buckets, trainer", self.schedule("--generate", "refit stages=2", code=2))
+        self.assertIn("at least 1", self.schedule("--generate", "refit buckets=0", code=2))
+        self.assertIn("takes a file of tasks", self.schedule(code=2))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,84 @@
+// Published scenarios: the end and the memory of their schedules, as numbers. Times are milliseconds.
+#include <gtest/gtest.h>
+
+#include "reshard/program/generate.hpp"
+#include "reshard/program/schedule.hpp"
+
+namespace reshard {
+namespace {
+
+constexpr Index ms = 1'000'000'000;
+const std::string pipeline = " forward=100ms backward=200ms message=1B activation=1MiB ";
+const std::string thirds =
+    " forward=100ms backward=100ms weight=100ms move=10ms message=1B activation=1MiB everywhere=1 ";
+
+struct Shape {
+    std::string program;
+    Index end;
+    Index written;   // in the program's own order, which is the published one
+    bool bound;      // proved: no schedule ends sooner
+    Index peak = 0;  // MiB, of the device that holds most; 0: not looked at
+};
+
+void expect(const Shape& shape) {
+    const auto program = generate(shape.program);
+    ASSERT_TRUE(program.has_value()) << describe(program.error());
+    ScheduleOptions options;
+    options.rounds_max = 20;
+    const ScheduleSynthesis made = schedule(*program, options).value();
+    EXPECT_LE(made.verdict().picoseconds, shape.end * ms) << shape.program;
+    EXPECT_EQ(made.written_picoseconds, shape.written * ms) << shape.program;
+    EXPECT_EQ(made.stop == ScheduleStop::bound, shape.bound) << shape.program;
+    Index peak = 0;
+    for (const PlaceVerdict& place : made.verdict().places) peak = std::max(peak, place.peak_bytes);
+    if (shape.peak > 0) {
+        EXPECT_EQ(peak >> 20, shape.peak) << shape.program;
+    }
+}
+
+// The limit is the memory of eager 1F1B: the messages are hidden (Alpa). At 1F1B's memory 1F1B is not improved.
+TEST(Shapes, Pipelines) {
+    expect({"1f1b stages=2 microbatches=16 move=10ms activations=2" + pipeline, 5260, 5260, false, 2});
+    expect({"eager stages=2 microbatches=16 move=100ms activations=3" + pipeline, 5300, 5300, true, 3});
+    expect({"1f1b stages=4 microbatches=16 move=25ms activations=4" + pipeline, 6400, 6400, false, 4});
+    expect({"eager stages=4 microbatches=16 move=50ms activations=7" + pipeline, 6000, 6100, true, 7});
+    expect({"eager stages=4 microbatches=16 move=100ms activations=7" + pipeline, 6300, 6700, true, 7});
+    expect({"eager stages=8 microbatches=32 move=25ms activations=15" + pipeline, 12050, 12050, true, 15});
+    expect({"eager stages=8 microbatches=32 move=100ms activations=15" + pipeline, 13100, 14300, true, 15});
+}
+
+// Memory against time: 1F1B and eager are the ends of a curve.
+TEST(Shapes, Frontier) {
+    const Index ends[][2] = {{8, 15100}, {9, 14700}, {10, 14100}, {11, 13900}, {12, 13300}, {13, 13100}, {15, 12400}};
+    for (const auto& [activations, end] : ends)
+        expect({"1f1b stages=8 microbatches=32 move=50ms activations=" + std::to_string(activations) + pipeline, end,
+                15100, end == 12400, activations});
+}
+
+// Qi et al. 2024. ZB-H2's memory gives the bound.
+TEST(Shapes, ZeroBubble) {
+    expect({"zero_bubble stages=4 microbatches=12 activations=4" + thirds, 4020, 4020, false, 4});
+    expect({"zero_bubble stages=4 microbatches=12 activations=7" + thirds, 3930, 4020, true, 7});
+    expect({"zero_bubble stages=8 microbatches=24 activations=8" + thirds, 8180, 8180, false, 8});
+    expect({"zero_bubble stages=8 microbatches=24 activations=15" + thirds, 7970, 8180, true, 15});
+}
+
+// Lock step takes 16 x (pack + move + load): 4,800 and 6,400. A third buffer gains nothing.
+TEST(Shapes, Refit) {
+    const std::string buckets = "refit buckets=16 pack=100ms load=100ms ";
+    expect({buckets + "move=100ms hold=1", 3300, 3300, true});
+    expect({buckets + "move=100ms hold=2", 1800, 1800, true});
+    expect({buckets + "move=100ms hold=3", 1800, 1800, true});
+    expect({buckets + "move=200ms hold=1", 4900, 4900, true});
+    expect({buckets + "move=200ms hold=2", 3400, 3400, true});
+}
+
+// Without a lag the two codes take turns, and no schedule helps.
+TEST(Shapes, CoupledCodes) {
+    const std::string codes = "coupled windows=20 a=100ms b=100ms uneven=40ms move=40ms ";
+    expect({codes + "lag=1", 3160, 3160, true});
+    expect({codes + "lag=0", 5560, 5560, true});
+}
+
+}  // namespace
+}  // namespace reshard
