@@ -28,8 +28,8 @@ __all__ = ["Alternative", "BackendError", "Capabilities", "Error", "Explanation"
 
 
 def __getattr__(name: str):
-    """reshard.jax imports JAX, so it is imported only when a program uses it."""
-    if name == "jax":
+    """reshard.jax imports JAX, and reshard.torch imports PyTorch. Each is imported only when a program uses it."""
+    if name in ("jax", "torch"):
         import importlib
-        return importlib.import_module(".jax", __name__)
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'reshard' has no attribute '{name}'")

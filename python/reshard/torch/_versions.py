@@ -1,0 +1,59 @@
+"""The names of torch that this package uses, in one place. The first three arguments of the function that moves every
+DTensor are the same from torch 2.6 to 2.15; all below it changed from release to release."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.distributed._functional_collectives as funcol
+import torch.distributed.tensor._redistribute as moves
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
+from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
+from torch.distributed.tensor.placement_types import _StridedShard as StridedShard
+from torch.utils._python_dispatch import _disable_current_modes as without_modes
+
+__all__ = ["NAME", "DTensor", "DTensorSpec", "Partial", "Replicate", "Shard", "StridedShard", "TensorMeta", "dist", "funcol",
+           "is_simulated", "is_tracing", "moves", "refusal", "torch", "transforms", "without_modes"]
+
+NAME = "redistribute_local_tensor"
+_WANTED = ("local_tensor", "current_spec", "target_spec")
+
+
+def refusal(function: Any) -> str:
+    """Why this function cannot be replaced, or an empty text. function: what torch has under NAME."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())[:3]
+    except (TypeError, ValueError):
+        parameters = []
+    names = tuple(one.name for one in parameters)
+    passes_on = bool(parameters) and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL  # another library's wrapper
+    if names != _WANTED and not passes_on:
+        return (f"torch {torch.__version__} moves DTensors by {NAME}({', '.join(names)}, ...); reshard.torch knows "
+                f"{NAME}({', '.join(_WANTED)}, ...)")
+    return ""
+
+
+def transforms(source: DTensorSpec, target: DTensorSpec, min_cost: bool = False) -> list[Any]:
+    """Torch's own steps, one mesh axis each: mesh_dim and src_dst_placements. Errors: the errors of torch's planner."""
+    return moves._gen_transform_infos_non_cached(source, target, *([True] if min_cost else []))
+
+
+def is_tracing() -> bool:
+    """True while torch.compile records what runs."""
+    return moves._are_we_tracing() if hasattr(moves, "_are_we_tracing") else funcol._are_we_tracing()
+
+
+def is_simulated() -> bool:
+    """True if one process plays several ranks (LocalTensorMode), or if ranks are symbols (compile_on_one_rank)."""
+    with contextlib.suppress(AttributeError):
+        if torch.compiler.config.compile_on_one_rank:
+            return True
+    try:
+        from torch.distributed._local_tensor import local_tensor_mode
+    except ImportError:
+        return False
+    return local_tensor_mode() is not None
