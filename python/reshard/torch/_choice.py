@@ -12,7 +12,7 @@ from typing import Any
 from .. import Error, InfeasibleError, Layout, portable, synthesize
 from . import _specs
 from ._prices import Call, Price, Prices, usual
-from ._versions import DTensorSpec, Replicate, Shard, StridedShard, transforms
+from ._versions import DTensorSpec, Replicate, Shard, StridedShard, on_cpus, transforms
 
 _FASTER = 0.9  # torch's own way stays unless a plan takes at most this part of its time; prices are estimates
 _MIDDLES_MAX = 16  # ways to reduce first that are priced
@@ -42,7 +42,7 @@ class Choice:
 
 def native_all_to_all(mesh: Any) -> bool:
     """True if torch moves a shard to another dimension by an all_to_all. On CPUs it gathers instead."""
-    return mesh.device_type != "cpu"
+    return not on_cpus(mesh)
 
 
 def choose(source: DTensorSpec, target: DTensorSpec, settings: Settings, memory: int | None = None) -> Choice:
@@ -66,7 +66,7 @@ class _Candidates:
 
     def __init__(self, source: DTensorSpec, target: DTensorSpec, settings: Settings, memory: int | None) -> None:
         self._source, self._target, self._settings, self._memory = source, target, settings, memory
-        self._prices = settings.prices or usual(source.mesh.device_type, source.mesh.size())
+        self._prices = settings.prices or usual(source.mesh)
         self._theirs: Price | None = None
         self._found: list[Choice] = []
         self._why = ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from .. import InputError, Machine
 from ._groups import group_name
-from ._versions import torch
+from ._versions import on_cpus, torch
 
 KINDS = ("all_gather", "all_to_all", "reduce_scatter", "all_reduce")
 
@@ -94,9 +94,11 @@ _GLOO = Prices({"all_gather": 1.2e-3, "all_to_all": 1.2e-3, "reduce_scatter": 2e
                {"all_gather": 3e-9, "all_to_all": 4e-9, "reduce_scatter": 6e-9, "all_reduce": 6e-9}, 4e-10, "gloo")
 
 
-def usual(device_type: str, ranks: int) -> Prices:
-    """Prices of a process group that nobody measured. They depend on the type of device and the number of ranks alone."""
-    return _GLOO if device_type == "cpu" else Prices.of_machine(f"dgx-h100:nodes={max(1, -(-ranks // 8))}", ranks)
+def usual(mesh) -> Prices:
+    """Prices of a mesh that nobody measured. They depend on the type of device and the number of ranks alone."""
+    if on_cpus(mesh):
+        return _GLOO
+    return Prices.of_machine(f"dgx-h100:nodes={max(1, -(-mesh.size() // 8))}", mesh.size())
 
 
 def calibrate(mesh, rounds: int = 5, largest: int = 1 << 21) -> Prices:

@@ -17,7 +17,7 @@ from torch.distributed.tensor.placement_types import _StridedShard as StridedSha
 from torch.utils._python_dispatch import _disable_current_modes as without_modes
 
 __all__ = ["NAME", "DTensor", "DTensorSpec", "Partial", "Replicate", "Shard", "StridedShard", "TensorMeta", "dist", "funcol",
-           "is_simulated", "is_tracing", "moves", "refusal", "torch", "transforms", "without_modes"]
+           "is_simulated", "is_tracing", "moves", "on_cpus", "refusal", "torch", "transforms", "without_modes"]
 
 NAME = "redistribute_local_tensor"
 _WANTED = ("local_tensor", "current_spec", "target_spec")
@@ -35,6 +35,11 @@ def refusal(function: Any) -> str:
         return (f"torch {torch.__version__} moves DTensors by {NAME}({', '.join(names)}, ...); reshard.torch knows "
                 f"{NAME}({', '.join(_WANTED)}, ...)")
     return ""
+
+
+def on_cpus(mesh: Any) -> bool:
+    """True if the ranks of a mesh are processes on CPUs. A group of torch's backend "fake" plays GPUs."""
+    return mesh.device_type == "cpu" and "fake" not in str(dist.get_backend())
 
 
 def transforms(source: DTensorSpec, target: DTensorSpec, min_cost: bool = False) -> list[Any]:

@@ -26,6 +26,11 @@ def full_array(shape=(64, 24)):
     return torch.arange(1.0, 1 + shape[0] * shape[1]).reshape(shape)
 
 
+def by_plans():
+    """How many moves of this process were not torch's own."""
+    return sum(count for how, count in reshard.torch.stats().items() if not how.startswith("torch"))
+
+
 def placed(words):
     return [parse(word) for word in words]
 
@@ -108,17 +113,17 @@ def compiled_programs(rank):
     w = torch.randn(24, 64, generator=torch.Generator().manual_seed(1))
     found = []
     ways = itertools.product((contextlib.nullcontext, lambda: reshard.torch.installed("bytes", mesh=mesh_of(SIZES))),
-                             (None, "aot_eager", "inductor"))
+                             (None, "aot_eager"))
     for context, backend in ways:
         with context():
             x = on_mesh(full_array(), SIZES, ["S(0)", "S(1)"]).requires_grad_()
             d = dtensor(w.clone(), mesh_of(SIZES), ["R", "R"], (24, 64)).requires_grad_()
             run = step if backend is None else torch.compile(step, backend=backend, fullgraph=True)
-            before = reshard.torch.stats().get("exchange", 0)
+            before = by_plans()
             y = run(x, d)
             y.full_tensor().square().sum().backward()
             if context is not contextlib.nullcontext:
-                assert reshard.torch.stats().get("exchange", 0) > before, (backend, reshard.torch.stats())
+                assert by_plans() > before, (backend, reshard.torch.stats())
             found.append([y.full_tensor().detach(), x.grad.full_tensor(), d.grad.full_tensor()])
     for one in found[1:]:
         assert all(torch.allclose(u, v, rtol=1e-4) for u, v in zip(found[0], one))
@@ -129,32 +134,32 @@ def compiled_programs(rank):
 
 
 def a_program_compiled_before_is_compiled_again(rank):
-    step = torch.compile(lambda x: x.redistribute(placements=[Shard(1), Shard(0)]) * 2, backend="inductor", fullgraph=True)
+    step = torch.compile(lambda x: x.redistribute(placements=[Shard(1), Shard(0)]), fullgraph=True)
     x = on_mesh(full_array(), SIZES, ["S(0)", "S(1)"])
     want = step(x)._local_tensor
     tags = [torch.compiler.config.cache_key_tag]
     for policy in ("bytes", "time"):
-        before = sum(reshard.torch.stats().values())
+        before = by_plans()
         with reshard.torch.installed(policy):
             assert torch.equal(step(x)._local_tensor, want)
             tags.append(torch.compiler.config.cache_key_tag)
-        assert sum(reshard.torch.stats().values()) > before, "the program of before ran"
+        assert by_plans() > before, "the program of before ran"
     assert len(set(tags)) == 3 and f"rank {rank}" in tags[1], tags
-    before = sum(reshard.torch.stats().values())
+    before = by_plans()
     assert torch.equal(step(x)._local_tensor, want)
-    assert sum(reshard.torch.stats().values()) == before and torch.compiler.config.cache_key_tag == tags[0]
+    assert by_plans() == before and torch.compiler.config.cache_key_tag == tags[0]
 
 
 def a_program_from_a_cache(rank, folder):
     """The second process of each rank loads what the first one compiled."""
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder  # of all ranks together: our key has the rank
     reshard.torch.install("bytes", mesh=mesh_of(SIZES))
-    step = torch.compile(lambda x: x.redistribute(placements=[Shard(1), Shard(0)]) * 2, fullgraph=True)
+    step = torch.compile(lambda x: x.redistribute(placements=[Shard(1), Shard(0)]), fullgraph=True)
     x = on_mesh(full_array(), SIZES, ["S(0)", "S(1)"])
     moved = step(x)._local_tensor
-    assert torch.equal(moved, tile(full_array(), ["S(1)", "S(0)"], SIZES, x.device_mesh.get_coordinate()) * 2)
-    gathered = torch.compile(lambda x: x.redistribute(placements=[Replicate(), Replicate()]) * 2, fullgraph=True)(x)
-    assert torch.equal(gathered._local_tensor, full_array() * 2)
+    assert torch.equal(moved, tile(full_array(), ["S(1)", "S(0)"], SIZES, x.device_mesh.get_coordinate()))
+    gathered = torch.compile(lambda x: x.redistribute(placements=[Replicate(), Replicate()]), fullgraph=True)(x)
+    assert torch.equal(gathered._local_tensor, full_array())
 
 
 def a_sum_that_stays_keeps_its_summands(rank):
