@@ -3,7 +3,6 @@ DTensor are the same from torch 2.6 to 2.15; all below it changed from release t
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 from typing import Any
 
@@ -52,13 +51,13 @@ def is_tracing() -> bool:
     return moves._are_we_tracing() if hasattr(moves, "_are_we_tracing") else funcol._are_we_tracing()
 
 
+try:
+    from torch.distributed._local_tensor import local_tensor_mode as _local_tensor_mode
+except ImportError:  # torch before 2.10
+    def _local_tensor_mode() -> None:
+        return None
+
+
 def is_simulated() -> bool:
     """True if one process plays several ranks (LocalTensorMode), or if ranks are symbols (compile_on_one_rank)."""
-    with contextlib.suppress(AttributeError):
-        if torch.compiler.config.compile_on_one_rank:
-            return True
-    try:
-        from torch.distributed._local_tensor import local_tensor_mode
-    except ImportError:
-        return False
-    return local_tensor_mode() is not None
+    return _local_tensor_mode() is not None or getattr(torch.compiler.config, "compile_on_one_rank", False)
