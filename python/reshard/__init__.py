@@ -6,7 +6,7 @@
     print(reshard.synthesize(source, target))
 
 In one process: reshard.local(ranks).redistribute(tiles, source, target). Under MPI: reshard.mpi.redistribute(comm, tile,
-source, target). On GPUs: reshard.nccl. A tile is the part of an array that one rank holds. split makes tiles of a whole
+source, target). On GPUs: reshard.nccl. Inside JAX and PyTorch: reshard.jax, reshard.torch. A tile is the part of an array that one rank holds. split makes tiles of a whole
 array, and join is its inverse. Errors are exceptions of reshard.errors, all of them reshard.Error."""
 
 from . import errors, mpi, nccl

@@ -44,17 +44,17 @@ class Row:
 
     @property
     def peer_bytes(self) -> int | None:
-        """The bytes of the framework's own plan; None if it has none."""
+        """The bytes of the framework's own plan, or None."""
         return getattr(self, f"{self.word}_bytes")
 
     @property
     def peer_peak(self) -> int | None:
-        """The peak of the framework's own plan; None if it has none."""
+        """The peak of the framework's own plan, or None."""
         return getattr(self, f"{self.word}_peak")
 
     @property
     def peer_plan(self) -> list[str] | None:
-        """The collectives of the framework's own plan; None if it has none."""
+        """The collectives of the framework's own plan, or None."""
         return getattr(self, f"{self.word}_plan")
 
     @property

@@ -12,7 +12,7 @@ from typing import Any
 from .. import Error, InfeasibleError, Layout, portable, synthesize
 from . import _specs
 from ._prices import Call, Price, Prices, usual
-from ._versions import DTensorSpec, Replicate, Shard, StridedShard, on_cpus, transforms
+from ._versions import DTensorSpec, Replicate, Shard, StridedShard, on_cpus, reduces_all, transforms
 
 _FASTER = 0.9  # torch's own way stays unless a plan takes at most this part of its time; prices are estimates
 _MIDDLES_MAX = 16  # ways to reduce first that are priced
@@ -20,8 +20,8 @@ _MIDDLES_MAX = 16  # ways to reduce first that are priced
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """policy: "time", "bytes", or "always" (tests: torch's own way is not asked). prices: None stands for the usual
-    prices. Compared by identity."""
+    """policy: "time", "bytes", or "always" (tests: torch's own way is not asked). prices: None for the usual prices.
+    Compared by identity."""
     policy: str = "time"
     prices: Prices | None = None
 
@@ -52,6 +52,9 @@ def choose(source: DTensorSpec, target: DTensorSpec, settings: Settings, memory:
     one_mesh = source.mesh == target.mesh
     if not why and one_mesh and any(q.is_partial() and p != q for p, q in zip(source.placements, target.placements)):
         why = "the target has a sum that the source has not"
+    others = [one for one in source.placements if one.is_partial() and one.reduce_op != "sum"] if not why else []
+    if others and not reduces_all(source.mesh):
+        why = f"gloo of this torch is not right for {others[0].reduce_op}"
     if why:
         return Choice("torch", why=why)
     found = _Candidates(source, target, settings, memory)

@@ -37,7 +37,7 @@ class Rows:
         if len(self) > _ROWS_MAX:
             return tile.view(-1)[self._index("source", tile.device)]
         if len(self) == 1:
-            return _view(tile, *self._views["source"][0]).reshape(-1)
+            return _view(tile, *self._views["source"][0]).contiguous().view(-1)
         return torch.cat([_view(tile, *one).reshape(-1) for one in self._views["source"]])
 
     def unpack(self, packed: Any, tile: Any) -> None:

@@ -116,7 +116,7 @@ def _permute(op: Any, devices: list[int], me: int, mesh: Any) -> list[Step]:
     to = next(devices[target] for source, target in op.pairs if source == me)
     origin = next(devices[source] for source, target in op.pairs if target == me)
     sent, received = ([count if rank == one else 0 for rank in ranks] for one in (to, origin))
-    return [(lambda tile: ops.all_to_all_single(tile.reshape(-1), received, sent, name), True),
+    return [(lambda tile: ops.all_to_all_single(tile.contiguous().view(-1), received, sent, name), True),
             (lambda tile: tile.view(shape), False)]
 
 

@@ -16,7 +16,7 @@ from torch.distributed.tensor.placement_types import _StridedShard as StridedSha
 from torch.utils._python_dispatch import _disable_current_modes as without_modes
 
 __all__ = ["NAME", "DTensor", "DTensorSpec", "Partial", "Replicate", "Shard", "StridedShard", "TensorMeta", "dist", "funcol",
-           "is_simulated", "is_tracing", "moves", "on_cpus", "refusal", "torch", "transforms", "without_modes"]
+           "is_simulated", "is_tracing", "moves", "on_cpus", "reduces_all", "refusal", "torch", "transforms", "without_modes"]
 
 NAME = "redistribute_local_tensor"
 _WANTED = ("local_tensor", "current_spec", "target_spec")
@@ -39,6 +39,11 @@ def refusal(function: Any) -> str:
 def on_cpus(mesh: Any) -> bool:
     """True if the ranks of a mesh are processes on CPUs. A group of torch's backend "fake" plays GPUs."""
     return mesh.device_type == "cpu" and "fake" not in str(dist.get_backend())
+
+
+def reduces_all(mesh: Any) -> bool:
+    """True if collectives reduce by max, min, avg and product. Gloo of torch 2.8 gives wrong elements for some; 2.12 is right."""
+    return not on_cpus(mesh) or tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 12)
 
 
 def transforms(source: DTensorSpec, target: DTensorSpec, min_cost: bool = False) -> list[Any]:

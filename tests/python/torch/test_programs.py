@@ -1,4 +1,4 @@
-"""Random programs of moves on eight gloo ranks with uneven sizes. All ranks choose alike, and every element is right. A rank that
+"""Random programs of moves on eight gloo ranks with uneven sizes. All ranks make the same choices, and every element is right. A rank that
 chose differently would wait for ever; ranks.HANG ends it as an error. test_programs.py [PROGRAMS]"""
 
 import math
