@@ -92,11 +92,11 @@ def print_bytes(asked):
     print(f"{len(rows)} pairs on {asked.ranks} ranks, {refused} refused by torch; wrong: {wrong}")
     for policy in ("bytes", "time"):
         for way in ("greedy", "least cost"):
-            ratios = [(row[way][2] + 1) / (row[policy][2] + 1) for row in rows]
+            ratios = [(row[way][2] + 1) / (row[policy][2] + 1) for row in rows if row[way][2] or row[policy][2]]
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
             more = sum(ratio < 1 for ratio in ratios)
-            print(f"  policy {policy}: torch ({way}) receives {mean:.2f}x in the geometric mean, at most {max(ratios):.1f}x; "
-                  f"plans receive more on {more}")
+            print(f"  policy {policy}: torch ({way}) receives {mean:.2f}x in the geometric mean of {len(ratios)} pairs that move "
+                  f"bytes, at most {max(ratios):.1f}x; plans receive more on {more}")
 
 
 def times_of_pairs(rank, asked):

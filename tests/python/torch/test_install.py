@@ -249,6 +249,24 @@ def a_mesh_in_another_order(rank):
         assert torch.equal(_move.moved(x._local_tensor, x._spec, spec, Settings("always")), tile(full_array(), to, SIZES, at)), to
 
 
+def shards_in_another_order(rank):
+    """The minor axis cuts first. If that is uneven, torch moves."""
+    from torch.distributed.tensor import _dtensor_spec
+    if not hasattr(_dtensor_spec, "ShardOrderEntry"):
+        return  # an older torch
+    mesh, order = mesh_of(SIZES), (_dtensor_spec.ShardOrderEntry(0, (1, 0)),)
+    at = mesh.get_coordinate()
+    for rows, how in ((64, {"program", "exchange"}), (62, {"torch"})):
+        full = full_array((rows, 24))
+        meta = on_mesh(full, SIZES, ["R", "R"])._spec.tensor_meta
+        turned = _move.DTensorSpec(mesh, (Shard(0), Shard(0)), tensor_meta=meta, shard_order=order)
+        plain = _move.DTensorSpec(mesh, (Shard(1), Shard(0)), tensor_meta=meta)
+        ends = [tile(full, ["S(0)", "S(0)"], SIZES, at[::-1]).contiguous(), tile(full, ["S(1)", "S(0)"], SIZES, at).contiguous()]
+        for source, target, held, want in ((turned, plain, *ends), (plain, turned, *ends[::-1])):
+            assert _move.move_of(source, target, Settings("always")).choice.how in how
+            assert torch.equal(_move.moved(held, source, target, Settings("always")), want), (rows, source, target)
+
+
 class Install(unittest.TestCase):
     pass
 
@@ -261,7 +279,7 @@ def _test(work):
 
 for _work in (first_and_second_gradients, a_checkpointed_step, other_meshes, an_async_move, compiled_programs,
               a_program_compiled_before_is_compiled_again, a_sum_that_stays_keeps_its_summands, refusals_are_torchs,
-              memory_is_a_limit, calibrated_prices_are_the_same_everywhere, two_libraries_chain, a_mesh_in_another_order):
+              memory_is_a_limit, calibrated_prices_are_the_same_everywhere, two_libraries_chain, a_mesh_in_another_order, shards_in_another_order):
     setattr(Install, f"test_{_work.__name__}", _test(_work))
 
 

@@ -67,7 +67,7 @@ class Values(unittest.TestCase):
             rng = random.Random(ranks.SEED + count)
             cases = [draw(rng, count, old=not HAS_MIN_COST) for _ in range(PAIRS)]
             found = ranks.run(count, work, cases)
-            logs = dict.fromkeys(WAYS[3:], 0.0)
+            logs, moving = dict.fromkeys(WAYS[3:], 0.0), 0
             for number, case in enumerate(cases):
                 with self.subTest(case=case):
                     by = {way: [rank[number][at] for rank in found] for at, way in enumerate(WAYS)}
@@ -78,10 +78,11 @@ class Values(unittest.TestCase):
                     self.assertEqual({way: text for way, text in bad.items() if way not in logs and text}, {})
                     most = {way: max(one[1] for one in by[way]) for way in WAYS}
                     self.assertLessEqual(most["bytes"], min(most[way] for way in logs), most)
+                    moving += most["greedy"] > 0
                     for way in logs:
                         logs[way] += math.log((most[way] + 1) / (most["bytes"] + 1))
-            means = {way: f"{math.exp(total / len(cases)):.2f}x" for way, total in logs.items()}
-            print(f"{len(cases)} pairs on {count} ranks; bytes of torch over plans, geometric mean: {means}")
+            means = {way: f"{math.exp(total / moving):.2f}x" for way, total in logs.items()}
+            print(f"{len(cases)} pairs on {count} ranks, {moving} move bytes; bytes of torch over plans, geometric mean: {means}")
 
 
 if __name__ == "__main__":
