@@ -11,8 +11,8 @@ from typing import Any
 from .. import InputError
 from . import _everywhere, _exchange, _program, _specs
 from ._choice import Choice, Settings, choose
-from ._groups import prepare
-from ._versions import DTensor, DTensorSpec, Replicate, Shard, dist, funcol, is_simulated, is_tracing, torch, without_modes
+from ._groups import epoch, prepare
+from ._versions import DTensor, DTensorSpec, Replicate, Shard, funcol, is_simulated, is_tracing, torch, without_modes
 
 _KEPT_MAX = 4096  # moves; the oldest goes first, on all ranks alike
 _kept: dict[Any, _Move] = {}
@@ -57,7 +57,7 @@ class _Move:
 def move_of(source: DTensorSpec, target: DTensorSpec, settings: Settings, memory: int | None = None) -> _Move:
     """The move between two specs. Errors: InfeasibleError (no way within memory)."""
     try:
-        key = (source, target, memory, settings, id(dist.distributed_c10d._get_default_group()))
+        key = (source, target, memory, settings, epoch())
         found = _kept.get(key)
     except TypeError:  # symbols have no hash
         return _Move(Choice("torch", why="sizes are symbols"))
@@ -74,7 +74,7 @@ def move_of(source: DTensorSpec, target: DTensorSpec, settings: Settings, memory
 def _made(source: DTensorSpec, target: DTensorSpec, settings: Settings, memory: int | None) -> _Move:
     mesh = source.mesh
     one_mesh = mesh == target.mesh
-    known = (mesh, id(dist.distributed_c10d._get_default_group()))
+    known = (mesh, epoch())
     if one_mesh and known not in _prepared:
         prepare(mesh)
         _prepared.add(known)

@@ -249,6 +249,20 @@ def a_mesh_in_another_order(rank):
         assert torch.equal(_move.moved(x._local_tensor, x._spec, spec, Settings("always")), tile(full_array(), to, SIZES, at)), to
 
 
+def a_second_process_group(rank):
+    for number in range(3):
+        mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (2, 2))
+        x = dtensor(tile(full_array(), ["S(0)", "S(0)"], SIZES, mesh.get_coordinate()).contiguous(), mesh, ["S(0)", "S(0)"], (64, 24))
+        for to in (["S(1)", "S(1)"], ["R", "S(0)"], ["R", "R"]):
+            spec = _move.DTensorSpec(mesh, tuple(placed(to)), tensor_meta=x._spec.tensor_meta)
+            got = _move.moved(x._local_tensor, x._spec, spec, Settings("always"))
+            assert torch.equal(got, tile(full_array(), to, SIZES, mesh.get_coordinate())), (number, to)
+        dist.barrier()
+        store = dist.PrefixStore(f"again {number}", dist.distributed_c10d._get_default_store())
+        dist.destroy_process_group()
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=RANKS, timeout=ranks.HANG)
+
+
 def shards_in_another_order(rank):
     """The minor axis cuts first. If that is uneven, torch moves."""
     from torch.distributed.tensor import _dtensor_spec
@@ -279,7 +293,7 @@ def _test(work):
 
 for _work in (first_and_second_gradients, a_checkpointed_step, other_meshes, an_async_move, compiled_programs,
               a_program_compiled_before_is_compiled_again, a_sum_that_stays_keeps_its_summands, refusals_are_torchs,
-              memory_is_a_limit, calibrated_prices_are_the_same_everywhere, two_libraries_chain, a_mesh_in_another_order, shards_in_another_order):
+              memory_is_a_limit, calibrated_prices_are_the_same_everywhere, two_libraries_chain, a_mesh_in_another_order, a_second_process_group, shards_in_another_order):
     setattr(Install, f"test_{_work.__name__}", _test(_work))
 
 
