@@ -14,7 +14,7 @@ from . import _specs
 from ._prices import Call, Price, Prices, usual
 from ._versions import DTensorSpec, Replicate, Shard, StridedShard, on_cpus, reduces_all, transforms
 
-_FASTER = 0.9  # torch's own way stays unless a plan takes at most this part of its time; prices are estimates
+_FASTER = 0.8  # torch's own way stays unless a plan takes at most this part of its time; prices are estimates
 _MIDDLES_MAX = 16  # ways to reduce first that are priced
 
 

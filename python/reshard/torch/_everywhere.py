@@ -61,7 +61,7 @@ def put_back(held: list[tuple[Any, Any]], wrapper: Any) -> None:
 def install(policy: str = "time", *, prices: Prices | None = None, mesh: Any = None) -> None:
     """From now on plans move every DTensor of the process: explicit, implicit and backward moves, also under torch.compile.
 
-    policy: "time" takes the fastest way by the prices, and torch's own way if no other takes at most 0.9 of its time;
+    policy: "time" takes the fastest way by the prices, and torch's own way if no other takes at most 0.8 of its time;
     "bytes" takes the way that lets the busiest device receive least. prices: of calibrate(), or of a machine; by default
     the usual ones of gloo or NCCL. All ranks give the same. mesh: makes the groups of this mesh now; needed if compiled
     programs come from a cache on disk. Programs that torch.compile made before are compiled again.

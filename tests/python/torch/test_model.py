@@ -57,7 +57,7 @@ class Model(unittest.TestCase):
                 self.assertLess(weights, 1e-5)
             self.assertLessEqual(rank["bytes"][3], 0.45 * theirs)
 
-    def test_a_program_of_torchs_recipes_is_the_same_to_the_bit(self):
+    def test_a_program_of_torchs_recipes_is_the_same_to_the_bit(self):  # no reduction of it is better by a plan
         for rank in ranks.run(RANKS, work, "sharded"):
             for losses, gradients, weights, ours, theirs in rank.values():
                 self.assertEqual((losses, gradients, weights), (0, 0, 0))
