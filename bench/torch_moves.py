@@ -144,14 +144,17 @@ def print_times(asked):
 
 
 def steps_of_models(rank, asked):
+    """The ways take turns, step by step; the first step of each counts bytes and not time."""
     mesh, rows = mesh_of((2, asked.ranks // 2)), []
     prices = reshard.torch.calibrate(mesh)
     for name in ("block", "sharded"):
+        runs = {}
         for way in ("torch", "time", "bytes"):
             net, loss = getattr(model, name)(mesh, asked.rounds + 1)
-            optimizer, seen, seconds, losses = torch.optim.SGD(net.parameters(), lr=1e-3), Count(), [], []
-            with reshard.torch.installed(way, prices=prices) if way != "torch" else contextlib.nullcontext():
-                for step in range(asked.rounds + 1):
+            runs[way] = loss, torch.optim.SGD(net.parameters(), lr=1e-3), Count(), [], []
+        for step in range(asked.rounds + 1):
+            for way, (loss, optimizer, seen, seconds, losses) in runs.items():
+                with reshard.torch.installed(way, prices=prices) if way != "torch" else contextlib.nullcontext():
                     optimizer.zero_grad()
                     dist.barrier()
                     begin = time.perf_counter()
@@ -160,18 +163,20 @@ def steps_of_models(rank, asked):
                         value.backward()
                     optimizer.step()
                     dist.barrier()
-                    seconds.append(time.perf_counter() - begin)
-                    losses.append(float(value.to_local() if hasattr(value, "to_local") else value))
-            rows.append((name, way, losses, seen.received, len(seen.calls), statistics.median(seconds[1:])))
+                    seconds.append(time.perf_counter() - begin)  # install() and uninstall() do not count
+                losses.append(float(value.to_local() if hasattr(value, "to_local") else value))
+        for way, (_, _, seen, seconds, losses) in runs.items():
+            ratio = statistics.median(a / b for a, b in zip(runs["torch"][3][1:], seconds[1:]))
+            rows.append((name, way, losses, seen.received, len(seen.calls), statistics.median(seconds[1:]), ratio))
     return rows
 
 
 def print_models(asked):
     found = ranks.run(asked.ranks, steps_of_models, asked)
-    for at, (name, way, losses, _, calls, seconds) in enumerate(found[0]):
+    for at, (name, way, losses, _, calls, seconds, ratio) in enumerate(found[0]):
         received = max(rank[at][3] for rank in found)
         print(f"{name:8} {way:6} losses {losses[0]:.6f} to {losses[-1]:.6f}   {received / 2**20:6.2f} MiB received a step in "
-              f"{calls} collectives   {1e3 * seconds:7.1f} ms a step")
+              f"{calls} collectives   {1e3 * seconds:7.1f} ms a step, torch takes {ratio:.2f}x (paired)")
 
 
 def least(runs, count=100, rounds=15):

@@ -18,6 +18,7 @@ _POLICIES = ("time", "bytes")
 _USUAL = Settings()
 _lock = threading.Lock()
 _open: list[Settings] = []
+_known: dict[tuple[str, str], Settings] = {("time", ""): _USUAL}  # equal settings are one object, so moves are planned once
 _replaced: list[tuple[Any, Any]] = []  # modules, and the function that each had
 _before: Any = None
 
@@ -68,7 +69,8 @@ def install(policy: str = "time", *, prices: Prices | None = None, mesh: Any = N
     Errors: InputError (no such policy), UnsupportedError (this torch moves DTensors in another way; it stays as it is)."""
     if policy not in _POLICIES:
         raise InputError(f"policy is {policy!r}; 'time' or 'bytes' is wanted")
-    _enter(Settings(policy, prices), mesh)
+    key = policy, prices.json() if prices is not None else ""
+    _enter(_known.setdefault(key, Settings(policy, prices)), mesh)
 
 
 def _enter(asked: Settings, mesh: Any) -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import sys
 import traceback
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .. import Error, _waste
+from .. import Error, UnsupportedError, _waste
 from .._waste import Explained
 from . import _everywhere, _specs, _versions
 from ._choice import Choice, Settings, choose
 from ._prices import Price
 
-_OUTSIDE = (str(pathlib.Path(_versions.torch.__file__).parent), str(pathlib.Path(__file__).parent))
+_OUTSIDE = tuple(str(pathlib.Path(file).parent) + os.sep for file in (_versions.torch.__file__, __file__))
 _BYTES = Settings("bytes")
 
 
@@ -41,7 +42,6 @@ def explain(fn: Any, *args: Any, **kwargs: Any) -> Explained:
     Errors: the errors of fn, UnsupportedError (this torch moves DTensors in another way)."""
     before = getattr(_versions.moves, _versions.NAME, None)
     if why := _versions.refusal(before):
-        from .. import UnsupportedError
         raise UnsupportedError(why)
     seen: dict[Any, int] = {}
 

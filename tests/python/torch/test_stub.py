@@ -10,7 +10,7 @@ from stub import DeviceMesh, DTensorSpec, Partial, Replicate, Shard, TensorMeta
 
 import reshard
 import reshard.torch
-from reshard.torch import Prices, _choice
+from reshard.torch import Prices, _choice, _everywhere
 from reshard.torch._choice import Settings
 
 MOVES, DISPATCH = (sys.modules[f"torch.distributed.tensor.{name}"] for name in ("_redistribute", "_dispatch"))
@@ -103,6 +103,15 @@ class Install(unittest.TestCase):
             kept = MOVES.redistribute_local_tensor
         self.assertEqual(kept(None, spec(R, R), spec(S(0), R)), "torch moved it")
         reshard.torch.uninstall()  # once too often changes nothing
+
+    def test_equal_settings_are_one_so_that_moves_are_planned_once(self):
+        seen, prices = [], Prices.of_machine("laptop", 8)
+        for policy, given in (("bytes", None), ("bytes", None), ("time", prices), ("time", Prices.from_json(prices.json()))):
+            with reshard.torch.installed(policy, prices=given):
+                seen.append(_everywhere.settings())
+        self.assertIs(seen[0], seen[1])
+        self.assertIs(seen[2], seen[3])
+        self.assertIsNot(seen[0], seen[2])
 
     def test_another_signature_is_refused_and_torch_stays(self):
         def strange(tensor, source, target):
