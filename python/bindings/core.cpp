@@ -29,14 +29,16 @@ std::vector<std::map<std::string, std::string_view>> dtypes() {
 NB_MODULE(_core, module) {
     module.doc() = "Layouts, plans, lists of plans, and ranks in this process. Use it through the package reshard.";
     reshard::python::watch_exit();
-    module.def("dtypes", reshard::python::dtypes,
-               "The names of each element type: name (short), long_name (numpy's or ml_dtypes'), numpy (the typestr, empty "
-               "if numpy alone lacks the type), safetensors and stablehlo (empty if missing).");
+    module.def(
+        "dtypes", reshard::python::dtypes,
+        "The names of each element type: name (short), long_name (numpy's or ml_dtypes'), numpy (the typestr, empty "
+        "if numpy alone lacks the type), safetensors and stablehlo (empty if missing).");
     reshard::python::add_layouts(module);
     reshard::python::add_plans(module);
     reshard::python::add_lists(module);
     reshard::python::add_overlap(module);
     reshard::python::add_rows(module);
+    reshard::python::add_row_transport(module);
     reshard::python::add_portable(module);
     reshard::python::add_local(module);
 }

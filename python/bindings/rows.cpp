@@ -2,20 +2,21 @@
 #include "reshard/model/rules.hpp"
 
 #include <fmt/format.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "python/bindings/convert.hpp"
 #include "python/bindings/core.hpp"
+#include "python/bindings/row_numbers.hpp"
 
 namespace reshard::python {
 namespace {
 
 using namespace nb::literals;
 
-static_assert(sizeof(Row) == 8 * sizeof(Index), "a row is eight integers, as its dtype says");
+static_assert(sizeof(Row) == 8 * sizeof(Index) && sizeof(NestedRow) == 17 * sizeof(Index),
+              "rows are integers, as their dtypes say");
 
 RowSide side_of(const std::string& side) {
     if (side == "send") return RowSide::send;
@@ -23,32 +24,46 @@ RowSide side_of(const std::string& side) {
     raise({Code::usage, fmt::format("a side is 'send' or 'receive', not '{}'", side)});
 }
 
-// n rows as an array of n x 8 numbers, which reshard.rows shows as a structured one.
-nb::object numbers_of(std::vector<Row> rows) {
-    auto* const kept = new std::vector<Row>(std::move(rows));
-    const nb::capsule owner(kept, [](void* held) noexcept { delete static_cast<std::vector<Row>*>(held); });
-    const std::size_t shape[] = {kept->size(), 8};
-    return nb::cast(nb::ndarray<nb::numpy, Index>(kept->data(), 2, shape, owner));
+// The storages of the arrays of a list, from a text for each end; none if no text is given.
+Result<std::vector<RankStorages>> storages_of(const std::vector<Problem>& problems,
+                                              const std::vector<std::pair<std::string, std::string>>& texts) {
+    std::vector<RankStorages> all;
+    for (std::size_t i = 0; i < std::min(problems.size(), texts.size()); ++i) {
+        auto source = parse_storages(problems[i].source, texts[i].first);
+        if (!source) return tl::unexpected(source.error());
+        auto target = parse_storages(problems[i].target, texts[i].second);
+        if (!target) return tl::unexpected(target.error());
+        all.push_back({*std::move(source), *std::move(target)});
+    }
+    return all;
 }
 
-RowSchedule schedule_of(const std::vector<std::pair<Layout, Layout>>& ends) {
+RowSchedule schedule_of(const std::vector<std::pair<Layout, Layout>>& ends,
+                        const std::vector<std::pair<std::string, std::string>>& storages) {
     std::vector<Problem> problems;
     for (const auto& [source, target] : ends) problems.push_back({source, target});
-    auto made = [&] {
+    auto made = [&]() -> Result<RowSchedule> {
         const Unlocked unlocked;
-        return RowSchedule::make(std::span<const Problem>(problems));
+        if (storages.empty()) return RowSchedule::make(std::span<const Problem>(problems));
+        auto given = storages_of(problems, storages);
+        if (!given) return tl::unexpected(given.error());
+        return RowSchedule::make(problems, *given);
     }();
     return unwrap(std::move(made));
 }
 
+template <class AnyRow>
 nb::object rows_of(const RowSchedule& schedule, Index rank, const std::string& side) {
     const RowSide asked = side_of(side);
     if (rank < 0) raise({Code::mismatch, fmt::format("there is no rank {}", rank)});
     auto rows = [&] {
         const Unlocked unlocked;
-        return schedule.rows(rank, asked);
+        if constexpr (std::is_same_v<AnyRow, Row>)
+            return schedule.rows(rank, asked);
+        else
+            return schedule.nested_rows(rank, asked);
     }();
-    return numbers_of(std::move(rows));
+    return numbers_of<Index>(std::move(rows));
 }
 
 // The moves that rules make from a list, and their rows.
@@ -96,11 +111,14 @@ void add_rows(nb::module_& module) {
                             "The rows of one or many arrays, on any rank. reshard.RowSchedule makes them.")
         .def(
             "__init__",
-            [](RowSchedule* self, const std::vector<std::pair<Layout, Layout>>& ends) {
-                new (self) RowSchedule(schedule_of(ends));
+            [](RowSchedule* self, const std::vector<std::pair<Layout, Layout>>& ends,
+               const std::vector<std::pair<std::string, std::string>>& storages) {
+                new (self) RowSchedule(schedule_of(ends, storages));
             },
-            "problems"_a)
-        .def("rows", rows_of, "rank"_a, "side"_a, nb::sig("def rows(self, rank: int, side: str) -> numpy.ndarray"))
+            "problems"_a, "storages"_a)
+        .def("rows", rows_of<Row>, "rank"_a, "side"_a, nb::sig("def rows(self, rank: int, side: str) -> numpy.ndarray"))
+        .def("nested_rows", rows_of<NestedRow>, "rank"_a, "side"_a,
+             nb::sig("def nested_rows(self, rank: int, side: str) -> numpy.ndarray"))
         .def_prop_ro("ranks", &RowSchedule::rank_count)
         .def("__len__", &RowSchedule::array_count);
     nb::class_<Model>(module, "Model", "The moves of a model's tensors by rules. reshard.CheckpointMapping makes them.")
@@ -128,8 +146,16 @@ void add_rows(nb::module_& module) {
             nb::sig("def ends(self, /) -> list[tuple[str, str]]"))
         .def(
             "rows",
-            [](const Model& model, Index rank, const std::string& side) { return rows_of(model.rows, rank, side); },
+            [](const Model& model, Index rank, const std::string& side) {
+                return rows_of<Row>(model.rows, rank, side);
+            },
             "rank"_a, "side"_a, nb::sig("def rows(self, rank: int, side: str) -> numpy.ndarray"))
+        .def(
+            "nested_rows",
+            [](const Model& model, Index rank, const std::string& side) {
+                return rows_of<NestedRow>(model.rows, rank, side);
+            },
+            "rank"_a, "side"_a, nb::sig("def nested_rows(self, rank: int, side: str) -> numpy.ndarray"))
         .def_prop_ro("ranks", [](const Model& model) { return model.rows.rank_count(); })
         .def("__len__", [](const Model& model) { return model.rows.array_count(); });
 }

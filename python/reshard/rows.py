@@ -1,13 +1,20 @@
-"""A move as data: the bytes that each rank sends and receives, for your own transport."""
+"""A move as data: the bytes that each rank sends and receives, for your own transport.
+
+RowSchedule and CheckpointMapping make rows. addressed, blocks, pack, unpack, buckets and choose_transfers turn them into
+what a transport takes. docs/rows.md has a recipe for each transport.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy
 
+from . import _core
 from ._core import Layout, Model, Rows
+from .errors import InputError
 
 row_dtype = numpy.dtype([(field, numpy.int64) for field in ("array", "peer", "source_offset", "target_offset", "run_bytes",
                                                             "runs", "source_stride", "target_stride")])
@@ -16,17 +23,34 @@ bytes: the offset in the source tile of the sender, the offset in the target til
 Then the number of runs, and the stride from run to run on each side in bytes (0 if there is one run)."""
 
 
+nested_row_dtype = numpy.dtype([(field, numpy.int64) for field in row_dtype.names[:5]] +
+                               [(field, numpy.int64, 4) for field in ("runs", "source_strides", "target_strides")])
+"""A row with four nested loops, outermost first. Loops that are not used have one run and stride 0, and come first."""
+
+Storage = str | Sequence[str] | None
+"""The place of tiles in memory. None: dense and row-major. "order 0,2,1": dense, with the dimensions from the outermost to the
+innermost, as HND and NHD caches differ. "strides 64,1 offset 8": in elements. A sequence has one text for each rank."""
+
+
+def _storage_text(storage: Storage) -> str:
+    return storage if isinstance(storage, str) else ";".join(storage or ())
+
+
 class RowSchedule:
     """The rows of one or many arrays, on any rank: RowSchedule([(source, target), ...]).rows(rank).
 
+    storages: for each array a pair of Storage, of the source and of the target; none: all tiles are dense and row-major.
+
     Ranks that make it from the same list get rows that match: the k-th row that a rank sends to a peer is the k-th row
-    that the peer receives from it. A rank receives only bytes that it does not hold, and replicas share the work. Tiles
-    are dense and row-major. Several threads may call it at once; the GIL is not held meanwhile.
-    Errors: InputError (different arrays), UnsupportedError (unreduced axes: a sum is no copy).
+    that the peer receives from it. A rank receives only bytes that it does not hold, and replicas share the work.
+    Several threads may call it at once; the GIL is not held meanwhile.
+    Errors: InputError (different arrays, a storage that does not fit), UnsupportedError (unreduced axes: a sum is no
+    copy).
     """
 
-    def __init__(self, problems: Iterable[tuple[Layout, Layout]]) -> None:
-        self._rows = Rows(list(problems))
+    def __init__(self, problems: Iterable[tuple[Layout, Layout]],
+                 storages: Iterable[tuple[Storage, Storage]] | None = None) -> None:
+        self._rows = Rows(list(problems), [tuple(map(_storage_text, pair)) for pair in storages or ()])
 
     def rows(self, rank: int, side: str = "send") -> numpy.ndarray:
         """The rows that a rank sends, or with side="receive" receives: a structured array of row_dtype, without copies.
@@ -34,6 +58,10 @@ class RowSchedule:
         Both sides include local copies. Sorted by array, then by peer. Ranks that hold nothing have no rows.
         """
         return self._rows.rows(rank, side).view(row_dtype)[:, 0]
+
+    def nested_rows(self, rank: int, side: str = "send") -> numpy.ndarray:
+        """The same bytes in nested loops: a structured array of nested_row_dtype. Block-cyclic tiles have far fewer."""
+        return self._rows.nested_rows(rank, side).view(nested_row_dtype)[:, 0]
 
     @property
     def ranks(self) -> int:
@@ -88,11 +116,199 @@ class CheckpointMapping:
         tiles."""
         return self._model.rows(rank, side).view(row_dtype)[:, 0]
 
+    def nested_rows(self, rank: int, side: str = "send") -> numpy.ndarray:
+        """The same bytes in nested loops, as RowSchedule.nested_rows."""
+        return self._model.nested_rows(rank, side).view(nested_row_dtype)[:, 0]
 
-def schedule_rows(source: Layout, target: Layout, rank: int, side: str = "send") -> numpy.ndarray:
+
+def schedule_rows(source: Layout, target: Layout, rank: int, side: str = "send", source_storage: Storage = None,
+                  target_storage: Storage = None) -> numpy.ndarray:
     """The rows of one array on one rank, as RowSchedule([(source, target)]).rows(rank, side).
 
     Run i of a row has `run_bytes` bytes. It begins at source_offset + i * source_stride in the source tile of the
     sender, and goes to target_offset + i * target_stride in the target tile of the receiver.
     """
-    return RowSchedule([(source, target)]).rows(rank, side)
+    storages = None if source_storage is None and target_storage is None else [(source_storage, target_storage)]
+    return RowSchedule([(source, target)], storages).rows(rank, side)
+
+
+def _numbers(rows: numpy.ndarray) -> numpy.ndarray:
+    """Rows as n x 8 integers: a view if they are dense."""
+    if getattr(rows, "dtype", None) != row_dtype or rows.ndim != 1:
+        raise InputError("rows are a one-dimensional array of reshard.row_dtype, as RowSchedule.rows returns")
+    return numpy.ascontiguousarray(rows).view(numpy.int64).reshape(-1, 8)
+
+
+def _arrays(buffers: Any) -> list[Any]:
+    """One array of numpy or DLPack for each buffer."""
+    listed = buffers if isinstance(buffers, (list, tuple)) else [buffers]
+    return [buffer if hasattr(buffer, "__dlpack__") else numpy.frombuffer(buffer, numpy.uint8) for buffer in listed]
+
+
+def packed_bytes(rows: numpy.ndarray) -> int:
+    """The bytes of all runs of the rows."""
+    return _core.packed_bytes(_numbers(rows))
+
+
+def pack(rows: numpy.ndarray, tiles: Any, out: Any = None, threads: int = 1) -> Any:
+    """Copies the runs of the rows from the source tiles into `out`, one after another, and returns `out`.
+
+    tiles: the memory of each array, or of the only array: numpy, torch, or bytes, on the host. Offsets count from its
+    first element. out: dense memory of at least packed_bytes(rows) bytes; none: a new array of uint8.
+    At most `threads` threads share the work, and the GIL is not held.
+    Errors: InputError (a run outside its tile, a buffer that is too small); then nothing is written.
+    """
+    numbers = _numbers(rows)
+    if out is None:
+        out = numpy.empty(_core.packed_bytes(numbers), numpy.uint8)
+    _core.pack_rows(numbers, _arrays(tiles), _arrays(out)[0], threads)
+    return out
+
+
+def unpack(rows: numpy.ndarray, packed: Any, tiles: Any, threads: int = 1) -> None:
+    """Copies runs that `pack` packed to the target tiles.
+
+    rows: the rows of the receiver with this sender, rows(rank, "receive"), or the rows of the sender with this receiver:
+    they have the same runs. Buffers, threads and errors: as pack.
+    """
+    _core.unpack_rows(_numbers(rows), _arrays(packed)[0], _arrays(tiles), threads)
+
+
+def addressed(rows: numpy.ndarray, own: Any, peers: Any, side: str = "send", device: int = 0,
+              peer_devices: Any = ()) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """The memory of the rows at this rank and at the peers: two arrays of n x 5 uint64, line k for row k.
+
+    A line has address, bytes, device, stride and count: `count` blocks of `bytes` bytes, `stride` bytes apart. NIXL takes
+    both arrays as they are.
+    own: the address of this rank's tile of each array, at the rows' own end: sources for side="send", else targets.
+    peers: the addresses of the tiles at the other end: an array of ranks x arrays, or a dictionary from rank to the
+    addresses of its tiles. peer_devices: a device for each rank; empty: 0.
+    Errors: InputError (an array or a peer without an address: 0 is none).
+    """
+    bases = numpy.ascontiguousarray(numpy.atleast_1d(own), numpy.uint64)
+    if isinstance(peers, dict):
+        table = numpy.zeros((max(peers, default=-1) + 1, len(bases)), numpy.uint64)
+        for rank, addresses in peers.items():
+            table[rank] = addresses
+    else:
+        table = numpy.ascontiguousarray(peers, numpy.uint64)
+        if table.ndim == 1:
+            table = table.reshape(-1, 1)
+    if side not in ("send", "receive"):
+        raise InputError(f"a side is 'send' or 'receive', not {side!r}")
+    return _core.addressed_rows(_numbers(rows), side == "send", bases, device, table.reshape(-1), table.shape[1],
+                                numpy.ascontiguousarray(peer_devices, numpy.uint64))
+
+
+def blocks(memory: numpy.ndarray) -> numpy.ndarray:
+    """The blocks of strided memory, one by one: m x 2 uint64, address and bytes. This is an array of struct iovec.
+
+    memory: one of the arrays that `addressed` returns. Both have the same blocks in the same order, so the addresses of
+    both and the bytes are the three lists that Mooncake takes.
+    """
+    return _core.memory_blocks(numpy.ascontiguousarray(memory, numpy.uint64))
+
+
+def buckets(rows: numpy.ndarray, staging_bytes: int) -> list[numpy.ndarray]:
+    """The rows in buckets of at most `staging_bytes` packed bytes, in order. Both ends of a pair cut at the same bytes."""
+    return [numbers.view(row_dtype)[:, 0] for numbers in _core.row_buckets(_numbers(rows), staging_bytes)]
+
+
+def mpi_type(rows: numpy.ndarray, end: str) -> Any:
+    """The runs of the rows in one tile, as one committed datatype of mpi4py: end="source" or "target".
+
+    The types of both ends have the same runs in the same order, so a put or a message moves them. Select the rows of one
+    peer and one array first. Free the type after use. A run of 2 GiB and more needs MPI 4.
+    """
+    from mpi4py import MPI
+    if end not in ("source", "target"):
+        raise InputError(f"an end is 'source' or 'target', not {end!r}")
+    packed_bytes(rows)
+    parts = [MPI.BYTE.Create_hvector(runs, size, stride) for runs, size, stride in
+             zip(rows["runs"].tolist(), rows["run_bytes"].tolist(), rows[f"{end}_stride"].tolist())]
+    whole = MPI.Datatype.Create_struct([1] * len(parts), rows[f"{end}_offset"].tolist(), parts)
+    for part in parts:
+        part.Free()
+    return whole.Commit()
+
+
+class TransferCosts(NamedTuple):
+    """The costs of a transport, in seconds. measure_costs measures them."""
+    seconds_per_block: float
+    """For each block of memory, however small."""
+    seconds_per_byte: float
+    """On the wire, in large blocks."""
+    seconds_per_packed_byte: float
+    """Added by packing at one end and unpacking at the other."""
+
+
+class PeerTransfer(NamedTuple):
+    """How the rows of one peer go. Seconds are predicted from TransferCosts."""
+    peer: int
+    packed: bool
+    bytes: int
+    blocks: int
+    direct_seconds: float
+    packed_seconds: float
+
+
+def choose_transfers(rows: numpy.ndarray, rank: int, costs: TransferCosts,
+                     staging_bytes: int = 1 << 22) -> list[PeerTransfer]:
+    """For each peer whether its runs go one by one, or packed into buckets. Both ends of a pair choose the same.
+
+    Local copies (peer == rank) are left out.
+    """
+    def rate(seconds: float) -> int:
+        return max(1, round(1 / max(seconds, 1e-18)))
+    return [PeerTransfer(*one) for one in _core.choose_transfers(
+        _numbers(rows), rank, round(costs.seconds_per_block * 1e12), rate(costs.seconds_per_byte),
+        rate(costs.seconds_per_packed_byte), staging_bytes)]
+
+
+def measure_costs(transfer: Callable[[numpy.ndarray, numpy.ndarray], Any], memory: Any, remote_address: int,
+                  run_bytes: int = 1024, blocks: int = 4096, staging_bytes: int = 1 << 20, rounds: int = 5, device: int = 0,
+                  peer_device: int = 0) -> TransferCosts:
+    """The costs of a transport: seconds for a block, for a byte on the wire and for a packed byte, minima of `rounds`.
+
+    The same bytes move as many blocks, as few blocks and packed; they are spread over the memory as runs of a tile are.
+    transfer(local, remote) moves blocks between two arrays as `addressed` returns them, and returns when they are moved.
+    memory: writable memory of this rank, as large as its tiles are: the last `staging_bytes` are staging, and the rest is at
+    least 2 * blocks * run_bytes bytes. remote_address: as much memory of the peer.
+    Errors: InputError (too little memory); whatever `transfer` raises.
+    """
+    whole, few = numpy.frombuffer(memory, numpy.uint8), 8
+    total = blocks * run_bytes
+    if blocks <= few or run_bytes < 1 or staging_bytes < 1 or len(whole) < 2 * total + staging_bytes:
+        raise InputError(f"{len(whole)} bytes of memory, {blocks} blocks of {run_bytes}; more than {few} blocks, and twice "
+                         f"their bytes beside {staging_bytes} bytes of staging, are needed")
+    local, staging = whole[:-staging_bytes], whole[-staging_bytes:]
+    stride = len(local) // blocks
+    rows = numpy.array([(0, 0, 0, 0, run_bytes, blocks, stride, stride)], row_dtype)
+
+    def move(offset: int, size: int, stride: int, count: int) -> None:
+        transfer(*(numpy.array([[base + offset, size, number, stride, count]], numpy.uint64)
+                   for base, number in ((whole.ctypes.data, device), (remote_address, peer_device))))
+
+    def directly(count: int) -> None:
+        move(0, total // count, len(local) // count, count)
+
+    def packed() -> None:
+        for bucket in buckets(rows, len(staging)):
+            pack(bucket, local, staging)
+            size = packed_bytes(bucket)
+            move(len(local), size, size, 1)
+            unpack(bucket, staging, local)
+
+    def seconds(work: Callable[[], Any]) -> float:
+        times = []
+        for _ in range(rounds):
+            begin = time.perf_counter()
+            work()
+            times.append(time.perf_counter() - begin)
+        return min(times)
+
+    as_many, as_few, as_one = seconds(lambda: directly(blocks)), seconds(lambda: directly(few)), seconds(packed)
+    per_block = max(as_many - as_few, 0.0) / (blocks - few)
+    per_byte = max(as_few - few * per_block, 0.0) / total
+    per_packed_byte = max(as_one - per_block * -(-total // len(staging)), 0.0) / total - per_byte
+    return TransferCosts(per_block, per_byte, max(per_packed_byte, 0.0))

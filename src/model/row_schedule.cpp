@@ -144,7 +144,47 @@ Result<Question> understood(const Problem& problem) {
                       {std::make_shared<const Layout>(problem.target)});
 }
 
-// Hashes everything that decides the rows. Names do not decide them.
+// Checks that each rank of the layout has a storage, and that all offsets fit 64 bits.
+Result<void> fit(const std::vector<Storage>& storages, const Layout& layout, std::string_view which) {
+    if (storages.empty()) return {};
+    if (std::ssize(storages) < world_size(layout.mesh))
+        return fail(Code::mismatch, fmt::format("storages of {} ranks for the {} of {}", storages.size(), which,
+                                                world_size(layout.mesh)));
+    for (Index rank = 0; rank < world_size(layout.mesh); ++rank) {
+        const Tile held = tile(layout, rank);
+        if (count(held) == 0) continue;
+        const auto extent = extent_of(storages[static_cast<std::size_t>(rank)], held);
+        const bool fits = extent && checked_multiply(*extent, size_of(layout.dtype));
+        if (!extent || !fits)
+            return fail(extent ? Code::overflow : extent.error().code,
+                        fmt::format("the {} of rank {}: {}", which, rank,
+                                    extent ? "the storage reaches past 64 bits" : extent.error().message));
+    }
+    return {};
+}
+
+// An array whose tiles lie in the caller's storages.
+struct StoredProblem {
+    const Layout& source;
+    const Layout& target;
+    const RankStorages& storages;
+    friend bool operator==(const StoredProblem& a, const StoredProblem& b) {
+        return a.source == b.source && a.target == b.target && a.storages == b.storages;
+    }
+};
+
+Result<Question> understood(const StoredProblem& array) {
+    RESHARD_TRY(auto& question, understood(Problem{array.source, array.target}));
+    const RankStorages& storages = array.storages;
+    if (!storages.source.empty() || !storages.target.empty()) RESHARD_CHECK(same_array(array.source, array.target));
+    RESHARD_CHECK(fit(storages.source, array.source, "source"));
+    RESHARD_CHECK(fit(storages.target, array.target, "target"));
+    question.source.storages = storages.source;
+    question.target.storages = storages.target;
+    return std::move(question);
+}
+
+// Hashes everything that decides the rows, except storages. Names do not decide them.
 struct PartHash {
     std::uint64_t state = 0;
     void add(Index word) { mix(state, static_cast<std::uint64_t>(word)); }
@@ -206,37 +246,16 @@ Result<RowSchedule> RowSchedule::make_list(std::span<const Asked> list) {
 Result<RowSchedule> RowSchedule::make(std::span<const Problem> arrays) { return make_list(arrays); }
 Result<RowSchedule> RowSchedule::make(std::span<const PartProblem> parts) { return make_list(parts); }
 
-namespace {
-
-// Checks that each rank of the layout has a storage, and that all offsets fit 64 bits.
-Result<void> fit(const std::vector<Storage>& storages, const Layout& layout, std::string_view which) {
-    if (storages.empty()) return {};
-    if (std::ssize(storages) < world_size(layout.mesh))
-        return fail(Code::mismatch, fmt::format("storages of {} ranks for the {} of {}", storages.size(), which,
-                                                world_size(layout.mesh)));
-    for (Index rank = 0; rank < world_size(layout.mesh); ++rank) {
-        const Tile held = tile(layout, rank);
-        if (count(held) == 0) continue;
-        const auto extent = extent_of(storages[static_cast<std::size_t>(rank)], held);
-        const bool fits = extent && checked_multiply(*extent, size_of(layout.dtype));
-        if (!extent || !fits)
-            return fail(extent ? Code::overflow : extent.error().code,
-                        fmt::format("the {} of rank {}: {}", which, rank,
-                                    extent ? "the storage reaches past 64 bits" : extent.error().message));
-    }
-    return {};
+Result<RowSchedule> RowSchedule::make(std::span<const Problem> arrays, std::span<const RankStorages> storages) {
+    if (arrays.size() != storages.size())
+        return fail(Code::mismatch, fmt::format("{} arrays and {} storages", arrays.size(), storages.size()));
+    std::vector<StoredProblem> list;
+    for (std::size_t i = 0; i < arrays.size(); ++i) list.push_back({arrays[i].source, arrays[i].target, storages[i]});
+    return make_list(std::span<const StoredProblem>(list));
 }
 
-}  // namespace
-
-Result<RowSchedule> RowSchedule::make(const Problem& array, RankStorages storages) {
-    RESHARD_TRY(auto& question, understood(array));
-    const bool given = !storages.source.empty() || !storages.target.empty();
-    if (given) RESHARD_CHECK(same_array(array.source, array.target));
-    RESHARD_CHECK(fit(storages.source, array.source, "source"));
-    RESHARD_CHECK(fit(storages.target, array.target, "target"));
-    question.source.storages = std::move(storages.source);
-    question.target.storages = std::move(storages.target);
+Result<RowSchedule> RowSchedule::make(const Problem& array, const RankStorages& storages) {
+    RESHARD_TRY(auto& question, understood(StoredProblem{array.source, array.target, storages}));
     RowSchedule made;
     made.ranks_ = std::max(world_size(array.source.mesh), world_size(array.target.mesh));
     made.question_of_ = {0};
@@ -247,7 +266,8 @@ Result<RowSchedule> RowSchedule::make(const Problem& array, RankStorages storage
 namespace {
 
 // Returns the rows of one question, as array 0.
-void append_rows(const Question& question, Index rank, RowSide side, std::vector<Row>& rows) {
+template <class AnyRow>
+void append_question(const Question& question, Index rank, RowSide side, std::vector<AnyRow>& rows) {
     const Layout& source = question.source.array;
     const Layout& target = question.target.array;
     const bool sends = side == RowSide::send;
@@ -255,39 +275,39 @@ void append_rows(const Question& question, Index rank, RowSide side, std::vector
     const Slot own =
         sends ? slot_on(question.source, BufferId::source, rank) : slot_on(question.target, BufferId::target, rank);
     if (count(own.tile) == 0) return;
-    std::vector<Transfer> transfers =
-        sends ? exchange_sends(source, target, rank) : exchange_receives(source, target, rank);
-    if (sends && position_of(target.mesh, rank))
-        for (Box& box : boxes_of(intersect(own.tile, tile(target, rank)))) transfers.push_back({rank, std::move(box)});
-    std::ranges::stable_sort(transfers, {}, &Transfer::peer);
-    std::vector<Box> boxes;
+    std::vector<PartTransfer> transfers =
+        sends ? exchange_sent_parts(source, target, rank) : exchange_received_parts(source, target, rank);
+    if (sends && position_of(target.mesh, rank)) transfers.push_back({rank, intersect(own.tile, tile(target, rank))});
+    std::ranges::stable_sort(transfers, {}, &PartTransfer::peer);
+    std::vector<Tile> parts;
     for (std::size_t i = 0; i < transfers.size(); ++i) {
-        boxes.push_back(std::move(transfers[i].box));
+        parts.push_back(std::move(transfers[i].part));
         const Index peer = transfers[i].peer;
         if (i + 1 < transfers.size() && transfers[i + 1].peer == peer) continue;
         const Slot other =
             sends ? slot_on(question.target, BufferId::target, peer) : slot_on(question.source, BufferId::source, peer);
-        Row row;
+        AnyRow row;
         row.peer = peer;
-        append_rows(row, boxes, sends ? own : other, sends ? other : own, size_of(source.dtype), rows);
-        boxes.clear();
+        append_rows(row, parts, sends ? own : other, sends ? other : own, size_of(source.dtype), rows);
+        parts.clear();
     }
 }
 
 }  // namespace
 
-std::vector<Row> RowSchedule::rows(Index rank, RowSide side) const {
-    std::vector<Row> of_questions;
+template <class AnyRow>
+std::vector<AnyRow> RowSchedule::all_rows(Index rank, RowSide side) const {
+    std::vector<AnyRow> of_questions;
     std::vector<std::size_t> ends;  // in it, of each question
     ends.reserve(questions_.size() + 1);
     ends.push_back(0);
     for (const auto& question : questions_) {
-        append_rows(*question, rank, side, of_questions);
+        append_question(*question, rank, side, of_questions);
         ends.push_back(of_questions.size());
     }
     std::size_t total = 0;
     for (const std::uint32_t question : question_of_) total += ends[question + 1] - ends[question];
-    std::vector<Row> all;
+    std::vector<AnyRow> all;
     all.reserve(total);
     for (std::size_t array = 0; array < question_of_.size(); ++array) {
         const std::uint32_t question = question_of_[array];
@@ -297,6 +317,12 @@ std::vector<Row> RowSchedule::rows(Index rank, RowSide side) const {
         }
     }
     return all;
+}
+
+std::vector<Row> RowSchedule::rows(Index rank, RowSide side) const { return all_rows<Row>(rank, side); }
+
+std::vector<NestedRow> RowSchedule::nested_rows(Index rank, RowSide side) const {
+    return all_rows<NestedRow>(rank, side);
 }
 
 Result<std::vector<Row>> schedule_rows(const Layout& source, const Layout& target, Index rank, RowSide side) {

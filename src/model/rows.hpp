@@ -1,4 +1,4 @@
-// Boxes as rows of bytes.
+// Parts of tiles as rows of bytes.
 #pragma once
 
 #include <span>
@@ -8,8 +8,11 @@
 
 namespace reshard {
 
-/// Appends the rows of boxes that lie in both slots. `row` has the array and the peer.
-void append_rows(Row row, std::span<const Box> boxes, const Slot& source, const Slot& target, Index element_bytes,
-                 std::vector<Row>& rows);
+/// Appends the rows of parts that lie in both slots. `row` has the array and the peer. Each part is a product of sides.
+void append_rows(const Row& row, std::span<const Tile> parts, const Slot& source, const Slot& target,
+                 Index element_bytes, std::vector<Row>& rows);
+/// The same with up to four loops a row.
+void append_rows(const NestedRow& row, std::span<const Tile> parts, const Slot& source, const Slot& target,
+                 Index element_bytes, std::vector<NestedRow>& rows);
 
 }  // namespace reshard

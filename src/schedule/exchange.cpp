@@ -8,35 +8,44 @@ namespace reshard {
 
 namespace {
 
-void append(std::vector<Transfer>& transfers, Index peer, std::vector<Box> boxes) {
-    for (Box& box : boxes) transfers.push_back({peer, std::move(box)});
+void append(std::vector<PartTransfer>& transfers, Index peer, std::vector<Tile> parts) {
+    for (Tile& part : parts) transfers.push_back({peer, std::move(part)});
+}
+
+std::vector<Transfer> in_boxes(const std::vector<PartTransfer>& parts) {
+    std::vector<Transfer> transfers;
+    for (const auto& [peer, part] : parts)
+        for (Box& box : boxes_of(part)) transfers.push_back({peer, std::move(box)});
+    return transfers;
 }
 
 }  // namespace
 
-std::vector<Transfer> exchange_receives(const Layout& before, const Layout& after, Index rank, const Network& network) {
-    std::vector<Transfer> receives;
+std::vector<PartTransfer> exchange_received_parts(const Layout& before, const Layout& after, Index rank,
+                                                  const Network& network) {
+    std::vector<PartTransfer> receives;
     if (!position_of(after.mesh, rank)) return receives;
     const Tile wanted_tile = tile(after, rank);
     if (count(wanted_tile) == 0) return receives;
     const Routing routing(before, after, rank, network);
     const Index wanted = summand(after, rank);
     for (const TileNumber& number : touched_tiles(before, wanted_tile)) {
-        const Tile piece = intersect(tile_of(before, number), wanted_tile);
+        Tile piece = intersect(tile_of(before, number), wanted_tile);
         if (count(piece) == 0) continue;
         const std::vector<Index> holders = routing.devices_of(before, number, wanted);
         if (std::ranges::binary_search(holders, rank)) {
-            append(receives, rank, boxes_of(piece));
+            receives.push_back({rank, std::move(piece)});
             continue;
         }
         for (const Share& share : routing.shares_of(number, wanted, holders))
-            append(receives, share.holder, boxes_of_range(piece, share.begin, share.end));
+            append(receives, share.holder, tiles_of_range(piece, share.begin, share.end));
     }
     return receives;
 }
 
-std::vector<Transfer> exchange_sends(const Layout& before, const Layout& after, Index rank, const Network& network) {
-    std::vector<Transfer> sends;
+std::vector<PartTransfer> exchange_sent_parts(const Layout& before, const Layout& after, Index rank,
+                                              const Network& network) {
+    std::vector<PartTransfer> sends;
     if (!position_of(before.mesh, rank)) return sends;
     const Tile held_tile = tile(before, rank);
     if (count(held_tile) == 0) return sends;
@@ -49,11 +58,19 @@ std::vector<Transfer> exchange_sends(const Layout& before, const Layout& after, 
         for (const Demand& demand : stripes.demands) {
             const auto [begin, end] = stripes.served(demand, static_cast<std::size_t>(mine - stripes.holders.begin()));
             if (begin == end) continue;
-            append(sends, demand.device, boxes_of_range(intersect(held_tile, tile(after, demand.device)), begin, end));
+            append(sends, demand.device, tiles_of_range(intersect(held_tile, tile(after, demand.device)), begin, end));
         }
     }
-    std::ranges::stable_sort(sends, {}, &Transfer::peer);
+    std::ranges::stable_sort(sends, {}, &PartTransfer::peer);
     return sends;
+}
+
+std::vector<Transfer> exchange_receives(const Layout& before, const Layout& after, Index rank, const Network& network) {
+    return in_boxes(exchange_received_parts(before, after, rank, network));
+}
+
+std::vector<Transfer> exchange_sends(const Layout& before, const Layout& after, Index rank, const Network& network) {
+    return in_boxes(exchange_sent_parts(before, after, rank, network));
 }
 
 }  // namespace reshard

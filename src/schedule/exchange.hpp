@@ -15,4 +15,17 @@ namespace reshard {
 [[nodiscard]] std::vector<Transfer> exchange_sends(const Layout& before, const Layout& after, Index rank,
                                                    const Network& network = {});
 
+/// A part of a tile that moves to or from a peer; this rank for a local copy. The part is a product of sides, in global
+/// indices, so a cyclic part is one however many boxes it has.
+struct PartTransfer {
+    Index peer = 0;
+    Tile part;
+};
+
+/// The same as exchange_receives and exchange_sends, by parts.
+[[nodiscard]] std::vector<PartTransfer> exchange_received_parts(const Layout& before, const Layout& after, Index rank,
+                                                                const Network& network = {});
+[[nodiscard]] std::vector<PartTransfer> exchange_sent_parts(const Layout& before, const Layout& after, Index rank,
+                                                            const Network& network = {});
+
 }  // namespace reshard

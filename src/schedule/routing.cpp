@@ -150,19 +150,20 @@ void append_range(Box& box, std::size_t dim, Index begin, Index end, std::vector
 
 }  // namespace
 
-std::vector<Box> boxes_of_range(const Tile& tile, Index begin, Index end) {
-    // First treats every side as one interval, counted in its own indices.
+std::vector<Tile> tiles_of_range(const Tile& tile, Index begin, Index end) {
+    if (begin >= end) return {};
+    if (begin == 0 && end == count(tile)) return {tile};
+    // Treats every side as one interval, counted in its own indices.
     Box own;
     for (const Side& side : tile) own.push_back({0, side.size()});
-    std::vector<Box> parts;
-    append_range(own, 0, begin, end, parts);
-    std::vector<Box> boxes;
-    for (const Box& part : parts) {
-        Tile global;
-        for (std::size_t i = 0; i < tile.size(); ++i) global.push_back(part_of(tile[i], part[i]));
-        for (Box& box : boxes_of(global)) boxes.push_back(std::move(box));
+    std::vector<Box> ranges;
+    append_range(own, 0, begin, end, ranges);
+    std::vector<Tile> tiles;
+    for (const Box& range : ranges) {
+        Tile& part = tiles.emplace_back();
+        for (std::size_t i = 0; i < tile.size(); ++i) part.push_back(part_of(tile[i], range[i]));
     }
-    return boxes;
+    return tiles;
 }
 
 }  // namespace reshard

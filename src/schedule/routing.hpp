@@ -52,8 +52,7 @@ private:
     const AtomList team_;
 };
 
-/// Boxes, in row-major order, that hold elements [begin, end) of a tile in row-major order: at most 2 x rank - 1 for
-/// each product of its intervals.
-[[nodiscard]] std::vector<Box> boxes_of_range(const Tile& tile, Index begin, Index end);
+/// Parts of a tile, in row-major order, that hold its elements [begin, end) in row-major order: at most 2 x rank - 1.
+[[nodiscard]] std::vector<Tile> tiles_of_range(const Tile& tile, Index begin, Index end);
 
 }  // namespace reshard

@@ -21,6 +21,8 @@ int main(void) {
     SIZE(reshard_verdict), LAST(reshard_verdict, pieces);
     SIZE(reshard_list_verdict), LAST(reshard_list_verdict, sent_exact);
     SIZE(reshard_row), LAST(reshard_row, target_stride);
+    SIZE(reshard_nested_row), LAST(reshard_nested_row, target_strides);
+    SIZE(reshard_strided_memory), LAST(reshard_strided_memory, count);
     SIZE(reshard_local_options), LAST(reshard_local_options, timeout_ms);
     SIZE(reshard_storage), LAST(reshard_storage, dims);
     SIZE(reshard_sizes), LAST(reshard_sizes, footprint_bytes);

@@ -87,6 +87,65 @@ static void row_schedules(void) {
     for (size_t i = 0; i < sizeof all / sizeof *all; ++i) reshard_release(all[i]);
 }
 
+/// Packs for every peer, unpacks there, and compares; the source lies column by column.
+static void packed_rows(void) {
+    enum { ranks = 4, rows_max = 64 };
+    problem one = problem_of("x=4", "i32[64@x,40]", "i32[64,40@x]", ranks);
+    const reshard_layout *source = one.source, *target = one.target;
+    reshard_row_schedule* schedule = NULL;
+    SUCCEEDS(reshard_row_schedule_make(&source, &target, 1, &schedule, &error));
+    uint64_t bases[ranks];
+    for (int64_t rank = 0; rank < ranks; ++rank) bases[rank] = (uint64_t)(uintptr_t)one.out.data[rank];
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+        reshard_rows* rows = NULL;
+        SUCCEEDS(reshard_row_schedule_rows(schedule, rank, RESHARD_SEND, &rows, &error));
+        const reshard_row* all = reshard_rows_data(rows);
+        const int64_t count = reshard_rows_count(rows);
+        reshard_strided_memory local[rows_max], remote[rows_max];
+        const uint64_t own = (uint64_t)(uintptr_t)one.in.data[rank];
+        EXPECT(0 < count && count <= rows_max);
+        SUCCEEDS(reshard_rows_address(all, count, RESHARD_SEND, &own, 3, bases, NULL, 1, ranks, local, remote, &error));
+        for (int64_t k = 0; k < count; ++k) {
+            EXPECT(local[k].address == own + (uint64_t)all[k].source_offset && local[k].device == 3);
+            EXPECT(remote[k].address == bases[all[k].peer] + (uint64_t)all[k].target_offset && remote[k].device == 0);
+            EXPECT(local[k].count == (uint64_t)all[k].runs && remote[k].bytes == (uint64_t)all[k].run_bytes);
+            const void* from = one.in.data[rank];
+            void* to = one.out.data[all[k].peer];
+            int64_t bytes = 0;
+            SUCCEEDS(reshard_rows_bytes(&all[k], 1, &bytes, &error));
+            void* staging = malloc((size_t)bytes);
+            SUCCEEDS(reshard_rows_pack(&all[k], 1, &from, &one.in.bytes[rank], 1, staging, bytes, 2, &error));
+            SUCCEEDS(reshard_rows_unpack(&all[k], 1, staging, bytes, &to, &one.out.bytes[all[k].peer], 1, 2, &error));
+            FAILS(RESHARD_MISMATCH, "the packed buffer",
+                  reshard_rows_pack(&all[k], 1, &from, &one.in.bytes[rank], 1, staging, bytes - 1, 1, &error));
+            free(staging);
+        }
+        FAILS(RESHARD_MISMATCH, "peer",
+              reshard_rows_address(all, count, RESHARD_SEND, &own, 0, bases, NULL, 1, 0, local, remote, &error));
+        reshard_release(rows);
+    }
+    EXPECT(same(&one.out, &one.wanted));
+    reshard_release(schedule);
+    const char* const storages[] = {"order 1,0"};
+    SUCCEEDS(reshard_row_schedule_make_stored(&source, &target, storages, NULL, 1, &schedule, &error));
+    reshard_nested_rows* nested = NULL;
+    SUCCEEDS(reshard_row_schedule_nested_rows(schedule, 0, RESHARD_SEND, &nested, &error));
+    int64_t bytes = 0;
+    for (int64_t k = 0; k < reshard_nested_rows_count(nested); ++k) {
+        const reshard_nested_row* row = reshard_nested_rows_data(nested) + k;
+        EXPECT(row->run_bytes == 4);
+        bytes += row->run_bytes * row->runs[0] * row->runs[1] * row->runs[2] * row->runs[3];
+    }
+    EXPECT(bytes == one.in.bytes[0]);
+    reshard_release(nested);
+    const char* const wrong[] = {"order 1,1"};
+    reshard_row_schedule* none = NULL;
+    FAILS(RESHARD_MISMATCH, "each of the 2 dimensions once",
+          reshard_row_schedule_make_stored(&source, &target, NULL, wrong, 1, &none, &error));
+    reshard_release(schedule);
+    free_problem(&one);
+}
+
 /// Executors of all ranks in a single thread. The objects they were made from are released first.
 static void executors(void) {
     enum { ranks = 4 };
@@ -299,6 +358,7 @@ static void nothing_given(void) {
 int main(void) {
     moves_and_rows();
     row_schedules();
+    packed_rows();
     executors();
     lists();
     one_rank();

@@ -71,6 +71,35 @@ class Rows(tool.Case):
             moved = sum(row["runs"] * row["run_bytes"] for r in ranks for row in rows[r] if row["peer"] != r)
             self.assertEqual(answer["moved_bytes"], moved)
 
+    def test_storages_of_both_ends(self):
+        # A cache of 2 blocks, 3 heads, 4 tokens and 5 numbers: (block, head, token) becomes (block, token, head).
+        problem = ["--mesh", "x=2", "u8[2@x,3,4,5]", "u8[2,3,4,5]"]
+        answer, rows = self.rows(*problem, "--target-storage", "order 0,2,1,3", folder="stored")
+        self.assertEqual(answer["moved_bytes"], 120)
+        dense = [2 * 3 * 4 * 5 * [None] for _ in range(2)]
+        for rank in range(2):
+            for row in rows[rank]:
+                for i in range(row["runs"]):
+                    for byte in range(row["run_bytes"]):
+                        at = row["source_offset"] + i * row["source_stride"] + byte
+                        head, token, number = at // 20, at // 5 % 4, at % 5
+                        to = row["target_offset"] + i * row["target_stride"] + byte
+                        self.assertEqual(to, ((rank * 4 + token) * 3 + head) * 5 + number)
+                        dense[row["peer"]][to] = (rank, at)
+        self.assertEqual([bytes.count(None) for bytes in dense], [0, 0])
+        self.assertIn("each of the 4 dimensions once", self.refused(*problem, "--source-storage", "order 0,1,2"))
+        self.assertIn("--rows", tool.reshard("plan", *problem, "--nested").err)
+
+    def test_nested_rows_of_blocks_in_two_dimensions(self):
+        problem = ["--mesh", "x=2,y=2", "f64[256@x/32,256@y/32]", "f64[256@x/64,256@y/64]"]
+        flat, _ = self.rows(*problem)
+        ran = self.ran_well(tool.reshard("plan", *problem, "--nested", "--rows", self.path("nested"), "--json"))
+        nested = json.loads(ran.out)
+        self.assertEqual((flat["rows"], nested["rows"]), (32, 16))
+        self.assertEqual({key: flat[key] for key in flat if key != "rows"},
+                         {key: nested[key] for key in nested if key != "rows"})
+        self.assertEqual(len(body(self.path("nested/rank0.rows.npy"))), 4 * 17 * 8)
+
     def test_what_is_received_mirrors_what_is_sent(self):
         problem = ["--mesh", "x=3,y=2", "f32[10@x,9@y]", "f32[10@y,9@x]"]
         answer, sent = self.rows(*problem)

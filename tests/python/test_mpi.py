@@ -49,6 +49,18 @@ class Ranks(unittest.TestCase):
                 source, target = self.ends(dtype, source, target)
                 self.holds(reshard.mpi.redistribute(self.comm, tile_of(source, self.rank), source, target), target)
 
+    def test_the_recipe_for_puts_of_rows(self):
+        from mpi4py import MPI
+        import test_rows
+        for dtype in ("i8", "f64"):
+            source, target = self.ends(dtype, "50@x/3,30", "50@(y,x)/4,30")
+            out = reshard.empty_tile(target, self.rank)
+            window = MPI.Win.Create(out, comm=self.comm)
+            rows = reshard.schedule_rows(source, target, self.rank)
+            test_rows.recipe("puts.py")["put"](window, rows, tile_of(source, self.rank))
+            window.Free()
+            self.holds(out, target)
+
     def test_orders_strides_and_allocated_memory(self):
         for dtype in ("f32", "bf16"):
             source, target = self.ends(dtype)

@@ -1,13 +1,29 @@
 """Carries out rows with a loop of memory copies that does not use the library, and compares with slices of the whole array."""
 
+import ctypes
+import os
+import pathlib
 import random
+import re
+import socket
+import threading
 import unittest
 
 import numpy
 
 import reshard
 
+ROOT = pathlib.Path(os.environ.get("RESHARD_ROOT", pathlib.Path(__file__).parents[2]))
 FIELDS = ("array", "peer", "source_offset", "target_offset", "run_bytes", "runs", "source_stride", "target_stride")
+
+
+def recipe(file):
+    """The names that a file in docs/rows.md defines."""
+    page = (ROOT / "docs/rows.md").read_text(encoding="utf-8")
+    text, = re.findall(rf"^```python file={re.escape(file)}\n(.*?)^```", page, re.S | re.M)
+    names = {}
+    exec(compile(text, file, "exec"), names)
+    return names
 
 
 def carried(problems, sources, targets, ranks, side):
@@ -108,6 +124,147 @@ class Rows(unittest.TestCase):
         for call in (lambda: reshard.schedule_rows(layout, layout, 0, "both"),
                      lambda: reshard.schedule_rows(layout, layout, -1),
                      lambda: reshard.schedule_rows(layout, reshard.parse_layout("x=2", "f32[5@x]"), 0)):
+            self.assertRaises(reshard.InputError, call)
+
+
+class Transport(unittest.TestCase):
+    """Rows of a block-cyclic move between 3 and 4 ranks, as transports take them."""
+
+    def setUp(self):
+        source = reshard.parse_layout("x=3", "i32[90@x/4,7,6]")
+        target = reshard.parse_layout("y=4", "i32[90@y/5,7,6]")
+        whole = numpy.arange(90 * 7 * 6, dtype=numpy.int32).reshape(90, 7, 6)
+        self.schedule = reshard.RowSchedule([(source, target)])
+        self.sources, self.wanted = reshard.split(whole, source), reshard.split(whole, target)
+        self.targets = [numpy.zeros_like(tile) for tile in self.wanted]
+
+    def arrived(self):
+        for tile, wanted in zip(self.targets, self.wanted):
+            numpy.testing.assert_array_equal(tile, wanted)
+
+    def pairs(self):
+        """(sender, receiver, the sender's rows, the receiver's rows) of each pair."""
+        for sender in range(3):
+            for receiver in range(4):
+                sent, received = self.schedule.rows(sender), self.schedule.rows(receiver, "receive")
+                yield sender, receiver, sent[sent["peer"] == receiver], received[received["peer"] == sender]
+
+    def test_pack_and_unpack(self):
+        for threads in (1, 3):
+            for target in self.targets:
+                target[:] = 0
+            for sender, receiver, sent, received in self.pairs():
+                packed = reshard.rows.pack(sent, self.sources[sender], threads=threads)
+                self.assertEqual(len(packed), reshard.rows.packed_bytes(sent))
+                reshard.rows.unpack(received, packed, [self.targets[receiver]], threads)
+            self.arrived()
+
+    def test_buckets_of_any_buffers(self):
+        for sender, receiver, sent, received in self.pairs():
+            staging = bytearray(100)
+            there = reshard.rows.buckets(received, 100)
+            here = reshard.rows.buckets(sent, 100)
+            self.assertEqual(len(here), len(there))
+            for ours, theirs in zip(here, there):
+                reshard.rows.pack(ours, bytes(self.sources[sender]), staging)
+                reshard.rows.unpack(theirs, bytes(staging), self.targets[receiver])
+        self.arrived()
+
+    def test_addresses(self):
+        bases = [tile.ctypes.data for tile in self.targets]
+        for sender, source in enumerate(self.sources):
+            rows = self.schedule.rows(sender)
+            local, remote = reshard.rows.addressed(rows, source.ctypes.data, bases, device=2, peer_devices=[5, 6, 7, 8])
+            self.assertEqual((local.shape, local.dtype, remote.shape), ((len(rows), 5), numpy.uint64, (len(rows), 5)))
+            self.assertFalse(local.flags.owndata)
+            self.assertEqual(set(local[:, 2].tolist()), {2})
+            self.assertEqual(remote[:, 2].tolist(), (rows["peer"] + 5).tolist())
+            self.assertTrue((local[:, 4] == rows["runs"]).all() and (local[:, 1] == remote[:, 1]).all())
+            here, there = reshard.rows.blocks(local), reshard.rows.blocks(remote)
+            for (start, size), (place, _) in zip(here.tolist(), there.tolist()):
+                ctypes.memmove(place, start, size)
+            peers = {rank: [base] for rank, base in enumerate(bases)}
+            again = reshard.rows.addressed(rows, [source.ctypes.data], peers, device=2, peer_devices=[5, 6, 7, 8])
+            numpy.testing.assert_array_equal(again[1], remote)
+        self.arrived()
+        for own, peers in ((0, bases), (1, bases[:2]), ([], bases), (1, {0: [7]})):
+            with self.assertRaises(reshard.InputError):
+                reshard.rows.addressed(rows, own, peers)
+
+    def test_storages_and_nested_rows(self):
+        source, target = reshard.parse_layout("x=2", "u8[2@x,3,4,5]"), reshard.parse_layout("x=2", "u8[2,3,4,5]")
+        whole = numpy.arange(120, dtype=numpy.uint8).reshape(2, 3, 4, 5)
+        sources = reshard.split(whole, source)
+        schedule = reshard.RowSchedule([(source, target)], [(None, "order 0,2,1,3")])
+        made = [numpy.zeros((2, 4, 3, 5), numpy.uint8) for _ in range(2)]
+        for rank in range(2):
+            for row in schedule.nested_rows(rank):
+                runs = tuple(row["runs"]) + (int(row["run_bytes"]),)
+                view = lambda tile, end: numpy.lib.stride_tricks.as_strided(
+                    tile.reshape(-1)[row[f"{end}_offset"]:], runs, tuple(row[f"{end}_strides"]) + (1,))
+                view(made[row["peer"]], "target")[...] = view(sources[rank], "source")
+        for tile in made:
+            numpy.testing.assert_array_equal(tile, whole.transpose(0, 2, 1, 3))
+        rows = reshard.schedule_rows(source, target, 0, target_storage="order 0,2,1,3")
+        self.assertEqual(rows.tolist(), schedule.rows(0).tolist())
+        self.assertEqual(schedule.nested_rows(0).dtype, reshard.rows.nested_row_dtype)
+        with self.assertRaisesRegex(reshard.InputError, "dimensions once"):
+            reshard.schedule_rows(source, target, 0, source_storage="order 0")
+
+    def test_direct_or_packed(self):
+        rows = numpy.array([(0, 0, 0, 0, 9, 9, 9, 9), (0, 1, 0, 0, 1152, 1000, 2304, 1152), (0, 2, 0, 0, 1 << 22, 1, 0, 0)],
+                           reshard.row_dtype)
+        costs = reshard.rows.TransferCosts(1e-5, 1e-9, 2.5e-10)
+        chosen = reshard.rows.choose_transfers(rows, 0, costs)
+        self.assertEqual([(one.peer, one.packed, one.blocks) for one in chosen], [(1, True, 1000), (2, False, 1)])
+        self.assertAlmostEqual(chosen[0].direct_seconds, 1e-2 + 1.152e-3)
+        self.assertAlmostEqual(chosen[0].packed_seconds, 1e-5 + 1.152e-3 * 1.25)
+
+    def test_measured_costs(self):
+        memory, far = numpy.zeros(1 << 16, numpy.uint8), numpy.zeros(1 << 16, numpy.uint8)
+        calls = []
+
+        def transfer(local, remote):
+            calls.append(int(local[0, 4]))
+            for (start, size), (place, _) in zip(reshard.rows.blocks(local).tolist(), reshard.rows.blocks(remote).tolist()):
+                ctypes.memmove(place, start, size)
+
+        memory[:] = numpy.arange(1 << 16) % 251
+        costs = reshard.rows.measure_costs(transfer, memory, far.ctypes.data, run_bytes=64, blocks=100, staging_bytes=2048,
+                                           rounds=3)
+        self.assertEqual(calls, 3 * [100] + 3 * [8] + 3 * 4 * [1])
+        self.assertTrue(all(0 <= cost < 1 for cost in costs), costs)
+        numpy.testing.assert_array_equal(memory[:-2048], numpy.arange((1 << 16) - 2048) % 251)
+        with self.assertRaisesRegex(reshard.InputError, "twice their bytes"):
+            reshard.rows.measure_costs(transfer, memory, 0, run_bytes=1 << 15)
+
+    def test_the_recipe_for_sockets(self):
+        names = recipe("sockets.py")
+        received = self.schedule.rows(1, "receive")
+        for rank, source in enumerate(self.sources):
+            sent = self.schedule.rows(rank)
+            ours, theirs = socket.socketpair()
+            with ours, theirs:
+                sender = threading.Thread(target=names["send"], args=(ours, sent[sent["peer"] == 1], source))
+                sender.start()
+                names["receive"](theirs, received[received["peer"] == rank], self.targets[1])
+                sender.join()
+        numpy.testing.assert_array_equal(self.targets[1], self.wanted[1])
+        ours, theirs = socket.socketpair()
+        ours.close()
+        with theirs, self.assertRaises(ConnectionError):
+            names["receive"](theirs, received, self.targets[1])
+
+    def test_wrong_buffers(self):
+        rows = self.schedule.rows(0)
+        small = numpy.zeros(3, numpy.uint8)
+        for call in (lambda: reshard.rows.pack(rows, small), lambda: reshard.rows.pack(rows, self.sources[0], small),
+                     lambda: reshard.rows.pack(rows, self.sources[0], bytes(100000)),
+                     lambda: reshard.rows.pack(rows, self.sources[0], threads=0),
+                     lambda: reshard.rows.pack(rows, []), lambda: reshard.rows.pack(rows["peer"], self.sources[0]),
+                     lambda: reshard.rows.unpack(rows, numpy.zeros(100000, numpy.uint8), bytes(100000)),
+                     lambda: reshard.rows.pack(rows, self.sources[0][::-1]),
+                     lambda: reshard.rows.buckets(rows, 0)):
             self.assertRaises(reshard.InputError, call)
 
 

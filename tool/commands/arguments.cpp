@@ -310,6 +310,14 @@ Result<std::optional<Arguments>> parse_arguments(int argc, char** argv) {
     option(*plan, "--side", arguments.side, "SIDE", "send (the default) or receive: what each rank receives instead")
         ->needs(rows)
         ->check(CLI::IsMember({"send", "receive"}));
+    for (const auto& [name, place, end] : {std::tuple("--source-storage", &arguments.source_storage, "source"),
+                                           std::tuple("--target-storage", &arguments.target_storage, "target")})
+        option(*plan, name, *place, "STORAGE",
+               fmt::format(
+                   "of the {} tiles: 'order 1,0' (dense, outermost first) or 'strides 8,1 offset 4' in elements", end))
+            ->needs(rows)
+            ->excludes("--list");
+    plan->add_flag("--nested", arguments.nested, "rows of four nested loops: fewer, 17 numbers each")->needs(rows);
     option(*plan, "--rules", arguments.rules, "FILE",
            "lines pattern = layout for both ends; the list's lines are then tensors, name dtype[shape]")
         ->needs(rows)

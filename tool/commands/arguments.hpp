@@ -22,6 +22,9 @@ struct Arguments {
     std::string rules;                     ///< plan: a file with the layouts of the tensors of a list; none when empty
     std::string rows;                      ///< plan: a folder for the rows of every rank; none when empty
     std::string side;                      ///< plan: whose rows, send or receive; send when empty
+    std::string source_storage;            ///< plan --rows: where source tiles lie; dense, row-major when empty
+    std::string target_storage;            ///< plan --rows: the same of target tiles
+    bool nested = false;                   ///< plan --rows: rows with nested loops
     bool certify = false;                  ///< plan: ask the proved checker as well
     std::string checker;                   ///< plan: that checker, found by itself when empty
     bool times = false;                    ///< explain: how long each rule took

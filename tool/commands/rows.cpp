@@ -23,7 +23,11 @@ struct Asked {
 Result<Asked> one_array(const Arguments& arguments) {
     RESHARD_TRY(const auto& asked, understand(arguments.question));
     remark(asked.note);
-    RESHARD_TRY(auto& schedule, RowSchedule::make(asked.problem, RankStorages{}));
+    const auto& [source, target] = asked.problem;
+    RankStorages storages;
+    RESHARD_ASSIGN(storages.source, in("--source-storage", parse_storages(source, arguments.source_storage)));
+    RESHARD_ASSIGN(storages.target, in("--target-storage", parse_storages(target, arguments.target_storage)));
+    RESHARD_TRY(auto& schedule, RowSchedule::make(asked.problem, storages));
     return Asked{std::move(schedule), {{format(asked.problem.source), format(asked.problem.target)}}};
 }
 
@@ -59,7 +63,8 @@ Result<int> plan_rows(const Arguments& arguments) {
     RESHARD_TRY(const auto& asked, !arguments.rules.empty()  ? model(arguments)
                                    : !arguments.list.empty() ? list_of_problems(arguments)
                                                              : one_array(arguments));
-    RESHARD_TRY(const auto& totals, in("--rows", write_rows(arguments.rows, asked.schedule, side, asked.names)));
+    RESHARD_TRY(const auto& totals,
+                in("--rows", write_rows(arguments.rows, asked.schedule, side, arguments.nested, asked.names)));
     if (arguments.json) {
         answer(line({{"schema", 1},
                      {"arrays", asked.schedule.array_count()},

@@ -15,9 +15,9 @@ struct RowTotals {
     Index received_bytes_max = 0;
 };
 
-/// Writes rank0.rows.npy and so on, for every rank, and arrays.tsv with a line for each array: its names at both ends.
-/// The new folder replaces an old one. Errors: io.
+/// Writes rank0.rows.npy and so on, for every rank, with rows or nested rows, and arrays.tsv with a line for each
+/// array: its names at both ends. The new folder replaces an old one. Errors: io.
 [[nodiscard]] Result<RowTotals> write_rows(const std::string& folder, const RowSchedule& schedule, RowSide side,
-                                           const std::vector<std::pair<std::string, std::string>>& names);
+                                           bool nested, const std::vector<std::pair<std::string, std::string>>& names);
 
 }  // namespace reshard::cli

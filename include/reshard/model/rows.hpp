@@ -2,10 +2,12 @@
 // assumes no transport.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "reshard/planner/storage.hpp"
@@ -28,6 +30,21 @@ struct Row {
     friend bool operator==(const Row&, const Row&) = default;
 };
 
+/// Runs of bytes in up to four nested loops: run (i_0, ..., i_3) is the sum of i_k * stride k away from the offset on
+/// each side. Loops are outermost first; loops that are not used come first and have one run and stride 0.
+struct NestedRow {
+    static constexpr std::size_t depth = 4;        ///< a period and a block in each of two dimensions
+    Index array = 0;                               ///< which array of the list
+    Index peer = 0;                                ///< the rank at the other end; this rank for a local copy
+    Index source_offset = 0;                       ///< bytes from the start of the sender's source tile
+    Index target_offset = 0;                       ///< bytes from the start of the receiver's target tile
+    Index run_bytes = 0;                           ///< at least 1
+    std::array<Index, depth> runs = {1, 1, 1, 1};  ///< of each loop, at least 1
+    std::array<Index, depth> source_strides = {};  ///< bytes from one run of a loop to the next
+    std::array<Index, depth> target_strides = {};  ///< the same in the target
+    friend bool operator==(const NestedRow&, const NestedRow&) = default;
+};
+
 /// Which rows: of the bytes that a rank sends, or of the bytes that it receives. Local copies are in both.
 enum class RowSide { send, receive };
 
@@ -36,7 +53,14 @@ enum class RowSide { send, receive };
 struct RankStorages {
     std::vector<Storage> source;  ///< storages of the source tiles
     std::vector<Storage> target;  ///< storages of the target tiles
+    friend bool operator==(const RankStorages&, const RankStorages&) = default;
 };
+
+/// The storages of all ranks, from text. `order 1,0` names the dimensions, outermost first, and tiles are dense: the
+/// order of HND and NHD caches. `strides 64,1` or `strides 64,1 offset 8` has elements, for every rank; several, with
+/// `;` between them, are for one rank each. An empty text has no storages: tiles are dense and row-major. Errors:
+/// syntax; mismatch (a wrong number of dimensions or ranks).
+[[nodiscard]] Result<std::vector<Storage>> parse_storages(const Layout& layout, std::string_view text);
 
 /// A tensor, or one box of it, such as a part of a fused tensor.
 struct TensorPart {
@@ -64,10 +88,10 @@ struct PartProblem {
 /// k-th row that the peer receives from it; they differ only in `peer`. A rank receives only elements that it does not
 /// hold, and holders of one tile share the work: no holder sends more than ceil(elements that others want of the tile /
 /// holders) (the stripe rule of schedule()).
-/// The order is fixed: by array, then by peer, then by the boxes that the two tiles share, row-major. The rows of a box
-/// are in the order of the target's memory. A box becomes as few rows as its depth allows. Extents that are consecutive
-/// on both sides become one run, the longest remaining extent has the strides, and consecutive rows are joined.
-/// Equal problems of a list are computed once. Several threads may use one schedule.
+/// The order is fixed: by array, then by peer, then by the repeated segments that the two tiles share, row-major. The
+/// rows of a segment are in the order of the target's memory. Rows are few: runs that touch on both sides are one run,
+/// repeats of a cyclic cut are folded by their period, the longest loop has the strides, and consecutive rows are
+/// joined. Equal problems of a list are computed once. Several threads may use one schedule.
 class RowSchedule {
 public:
     /// Makes the schedule of a list of arrays. A reshape uses a view that both shapes have (to_common_shape). Errors:
@@ -79,11 +103,18 @@ public:
     [[nodiscard]] static Result<RowSchedule> make(std::span<const PartProblem> parts);
     /// Makes the schedule of one array in the caller's storages. Errors: the same; mismatch (storages that do not fit
     /// the tiles, or for fewer ranks than the layout has; a reshape in a storage); overflow.
-    [[nodiscard]] static Result<RowSchedule> make(const Problem& array, RankStorages storages);
+    [[nodiscard]] static Result<RowSchedule> make(const Problem& array, const RankStorages& storages);
+    /// Makes the schedule of a list in the caller's storages, one for each array. Errors: the same; mismatch (another
+    /// number of storages).
+    [[nodiscard]] static Result<RowSchedule> make(std::span<const Problem> arrays,
+                                                  std::span<const RankStorages> storages);
 
     /// The rows that `rank` sends or receives; empty for ranks that hold nothing. Cost: linear in the peers of the rank
     /// and in the rows, except for replicated sources (see schedule()).
     [[nodiscard]] std::vector<Row> rows(Index rank, RowSide side = RowSide::send) const;
+
+    /// The same bytes in nested loops: fewer rows if tiles repeat in more than one way, as block-cyclic tiles do.
+    [[nodiscard]] std::vector<NestedRow> nested_rows(Index rank, RowSide side = RowSide::send) const;
 
     [[nodiscard]] Index rank_count() const { return ranks_; }  ///< ranks from 0 on that may have rows
     [[nodiscard]] std::size_t array_count() const { return question_of_.size(); }   ///< arrays of the list
@@ -93,6 +124,8 @@ public:
 
 private:
     RowSchedule() = default;
+    template <class AnyRow>
+    [[nodiscard]] std::vector<AnyRow> all_rows(Index rank, RowSide side) const;
     template <class Asked>
     [[nodiscard]] static Result<RowSchedule> make_list(std::span<const Asked> list);
 

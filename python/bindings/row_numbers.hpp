@@ -1,0 +1,22 @@
+// Vectors of structures of equal numbers as two-dimensional arrays of numpy, without copies.
+#pragma once
+
+#include <nanobind/ndarray.h>
+
+#include <vector>
+
+#include "python/bindings/errors.hpp"
+
+namespace reshard::python {
+
+/// An array with one line for each element. It owns the vector.
+template <class Number, class Element>
+[[nodiscard]] nb::object numbers_of(std::vector<Element> elements) {
+    static_assert(sizeof(Element) % sizeof(Number) == 0 && std::is_trivially_copyable_v<Element>);
+    auto* const kept = new std::vector<Element>(std::move(elements));
+    const nb::capsule owner(kept, [](void* held) noexcept { delete static_cast<std::vector<Element>*>(held); });
+    const std::size_t shape[] = {kept->size(), sizeof(Element) / sizeof(Number)};
+    return nb::cast(nb::ndarray<nb::numpy, Number>(kept->data(), 2, shape, owner));
+}
+
+}  // namespace reshard::python

@@ -1,0 +1,80 @@
+#include "reshard/model/address.hpp"
+
+#include <fmt/format.h>
+
+#include "src/base/try.hpp"
+
+namespace reshard {
+
+namespace {
+
+Result<StridedMemory> placed(const Row& row, std::uint64_t base, std::uint64_t device, Index offset, Index stride) {
+    const auto bytes = static_cast<std::uint64_t>(row.run_bytes);
+    const auto extent = checked_multiply(stride, row.runs - 1);
+    const auto last = extent ? checked_add(offset, *extent) : std::nullopt;
+    const auto end = last ? checked_add(*last, row.run_bytes) : std::nullopt;
+    if (!end || base > UINT64_MAX - static_cast<std::uint64_t>(*end))
+        return fail(Code::overflow, fmt::format("a row at offset {} from {:#x} reaches past 64 bits", offset, base));
+    return StridedMemory{base + static_cast<std::uint64_t>(offset), bytes, device,
+                         row.runs > 1 ? static_cast<std::uint64_t>(stride) : bytes,
+                         static_cast<std::uint64_t>(row.runs)};
+}
+
+Result<std::uint64_t> own_base(const OwnTiles& own, const Row& row) {
+    if (row.array < 0 || row.array >= std::ssize(own.addresses))
+        return fail(Code::mismatch,
+                    fmt::format("a row of array {}; there are own addresses of {}", row.array, own.addresses.size()));
+    const std::uint64_t base = own.addresses[static_cast<std::size_t>(row.array)];
+    if (base == 0) return fail(Code::mismatch, fmt::format("array {} has no own address", row.array));
+    return base;
+}
+
+Result<std::uint64_t> peer_base(const PeerTiles& peers, const Row& row) {
+    const Index ranks = peers.arrays > 0 ? std::ssize(peers.addresses) / peers.arrays : 0;
+    if (row.array < 0 || row.array >= peers.arrays || row.peer < 0 || row.peer >= ranks)
+        return fail(Code::mismatch,
+                    fmt::format("a row of array {} and peer {}; there are addresses of {} arrays and {} "
+                                "ranks",
+                                row.array, row.peer, peers.arrays, ranks));
+    const std::uint64_t base = peers.addresses[static_cast<std::size_t>(row.peer * peers.arrays + row.array)];
+    if (base == 0) return fail(Code::mismatch, fmt::format("array {} has no address on rank {}", row.array, row.peer));
+    return base;
+}
+
+}  // namespace
+
+Result<AddressedRows> addressed(std::span<const Row> rows, RowSide side, const OwnTiles& own, const PeerTiles& peers) {
+    AddressedRows memory;
+    memory.local.reserve(rows.size());
+    memory.remote.reserve(rows.size());
+    const bool sends = side == RowSide::send;
+    for (const Row& row : rows) {
+        RESHARD_TRY(const auto near_base, own_base(own, row));
+        RESHARD_TRY(const auto far_base, peer_base(peers, row));
+        const auto peer = static_cast<std::size_t>(row.peer);
+        const std::uint64_t far_device = peer < peers.devices.size() ? peers.devices[peer] : 0;
+        RESHARD_TRY(const auto& source, placed(row, sends ? near_base : far_base, sends ? own.device : far_device,
+                                               row.source_offset, row.source_stride));
+        RESHARD_TRY(const auto& target, placed(row, sends ? far_base : near_base, sends ? far_device : own.device,
+                                               row.target_offset, row.target_stride));
+        memory.local.push_back(sends ? source : target);
+        memory.remote.push_back(sends ? target : source);
+    }
+    return memory;
+}
+
+Result<std::vector<MemoryBlock>> blocks_of(std::span<const StridedMemory> memory) {
+    std::uint64_t total = 0;
+    for (const StridedMemory& strided : memory) {
+        if (strided.count > UINT32_MAX || (total += strided.count) > UINT32_MAX)
+            return fail(Code::unsupported, "more than 2^32 blocks of memory; pack the rows instead");
+    }
+    std::vector<MemoryBlock> blocks;
+    blocks.reserve(total);
+    for (const StridedMemory& strided : memory)
+        for (std::uint64_t i = 0; i < strided.count; ++i)
+            blocks.push_back({strided.address + i * strided.stride, strided.bytes});
+    return blocks;
+}
+
+}  // namespace reshard

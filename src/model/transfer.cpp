@@ -1,0 +1,141 @@
+#include "reshard/model/transfer.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "src/base/try.hpp"
+
+namespace reshard {
+
+namespace {
+
+Result<void> well_formed(const Row& row) {
+    if (row.array >= 0 && row.source_offset >= 0 && row.target_offset >= 0 && row.run_bytes >= 1 && row.runs >= 1 &&
+        row.source_stride >= 0 && row.target_stride >= 0)
+        return {};
+    return fail(Code::mismatch, fmt::format("a row of array {} has {} runs of {} bytes, offsets {} and {}, strides {} "
+                                            "and {}; runs and bytes are at least 1, all others at least 0",
+                                            row.array, row.runs, row.run_bytes, row.source_offset, row.target_offset,
+                                            row.source_stride, row.target_stride));
+}
+
+Result<void> at_least(Index value, Index least, std::string_view what) {
+    if (value >= least) return {};
+    return fail(Code::usage, fmt::format("{} is {}; at least {} is needed", what, value, least));
+}
+
+// The part of a row from its run `first` on, with `runs` runs.
+Row part_of(Row row, Index first, Index runs) {
+    row.source_offset += first * row.source_stride;
+    row.target_offset += first * row.target_stride;
+    row.runs = runs;
+    if (runs == 1) row.source_stride = row.target_stride = 0;
+    return row;
+}
+
+// The bytes of one run from `begin` on.
+Row part_of_run(const Row& row, Index run, Index begin, Index bytes) {
+    Row part = part_of(row, run, 1);
+    part.source_offset += begin;
+    part.target_offset += begin;
+    part.run_bytes = bytes;
+    return part;
+}
+
+// Buckets that are filled one after another.
+class Buckets {
+public:
+    explicit Buckets(Index size) : size_(size) {}
+
+    void add(const Row& row) {
+        for (Index run = 0; run < row.runs;) {
+            if (row.run_bytes > size_) {
+                add_in_pieces(row, run++);
+                continue;
+            }
+            if (row.run_bytes > left_) open();
+            const Index runs = std::min(row.runs - run, left_ / row.run_bytes);
+            put(part_of(row, run, runs));
+            run += runs;
+        }
+    }
+    std::vector<std::vector<Row>> filled() && { return std::move(buckets_); }
+
+private:
+    void add_in_pieces(const Row& row, Index run) {
+        for (Index begin = 0; begin < row.run_bytes;) {
+            if (left_ == 0) open();
+            const Index bytes = std::min(left_, row.run_bytes - begin);
+            put(part_of_run(row, run, begin, bytes));
+            begin += bytes;
+        }
+    }
+    void open() {
+        buckets_.emplace_back();
+        left_ = size_;
+    }
+    void put(const Row& row) {
+        buckets_.back().push_back(row);
+        left_ -= row.runs * row.run_bytes;
+    }
+
+    Index size_;
+    Index left_ = 0;
+    std::vector<std::vector<Row>> buckets_;
+};
+
+}  // namespace
+
+Result<Index> packed_bytes(std::span<const Row> rows) {
+    Index total = 0;
+    for (const Row& row : rows) {
+        RESHARD_CHECK(well_formed(row));
+        const auto bytes = checked_multiply(row.runs, row.run_bytes);
+        const auto sum = bytes ? checked_add(total, *bytes) : std::nullopt;
+        if (!sum) return fail(Code::overflow, "the bytes of the rows do not fit 64 bits");
+        total = *sum;
+    }
+    return total;
+}
+
+Result<std::vector<PeerTransfer>> choose_transfers(std::span<const Row> rows, Index rank, const TransferCosts& costs,
+                                                   Index staging_bytes) {
+    RESHARD_CHECK(packed_bytes(rows));
+    RESHARD_CHECK(at_least(costs.block_picoseconds, 0, "the time of a block"));
+    RESHARD_CHECK(at_least(costs.wire_bytes_per_second, 1, "the rate of the wire"));
+    RESHARD_CHECK(at_least(costs.pack_bytes_per_second, 1, "the rate of packing"));
+    RESHARD_CHECK(at_least(staging_bytes, 1, "the size of a bucket"));
+    std::map<Index, PeerTransfer> of_peer;
+    for (const Row& row : rows) {
+        if (row.peer == rank) continue;
+        PeerTransfer& transfer = of_peer[row.peer];
+        transfer.bytes += row.runs * row.run_bytes;
+        transfer.blocks += row.runs;
+    }
+    std::vector<PeerTransfer> transfers;
+    for (auto& [peer, transfer] : of_peer) {
+        transfer.peer = peer;
+        const Index wire = transfer_picoseconds(transfer.bytes, costs.wire_bytes_per_second);
+        const Index packing = transfer_picoseconds(transfer.bytes, costs.pack_bytes_per_second);
+        const Index buckets = ceil_divide(transfer.bytes, staging_bytes);
+        transfer.direct_picoseconds =
+            saturating_add(wire, saturating_multiply(transfer.blocks, costs.block_picoseconds));
+        transfer.packed_picoseconds =
+            saturating_add(saturating_add(wire, packing), saturating_multiply(buckets, costs.block_picoseconds));
+        transfer.packed = transfer.packed_picoseconds < transfer.direct_picoseconds;
+        transfers.push_back(transfer);
+    }
+    return transfers;
+}
+
+Result<std::vector<std::vector<Row>>> buckets_of(std::span<const Row> rows, Index staging_bytes) {
+    RESHARD_CHECK(packed_bytes(rows));
+    RESHARD_CHECK(at_least(staging_bytes, 1, "the size of a bucket"));
+    Buckets buckets(staging_bytes);
+    for (const Row& row : rows) buckets.add(row);
+    return std::move(buckets).filled();
+}
+
+}  // namespace reshard
