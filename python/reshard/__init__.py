@@ -6,7 +6,7 @@
     print(reshard.synthesize(source, target))
 
 In one process: reshard.local(ranks).redistribute(tiles, source, target). Under MPI: reshard.mpi.redistribute(comm, tile,
-source, target). On GPUs: reshard.nccl. A tile is the part of an array that one rank holds. split makes tiles of a whole
+source, target). On GPUs: reshard.nccl. Inside JAX and PyTorch: reshard.jax, reshard.torch. A tile is the part of an array that one rank holds. split makes tiles of a whole
 array, and join is its inverse. Errors are exceptions of reshard.errors, all of them reshard.Error."""
 
 from . import errors, mpi, nccl
@@ -29,8 +29,8 @@ __all__ = ["Alternative", "BackendError", "Capabilities", "Digest", "DigestKeys"
 
 
 def __getattr__(name: str):
-    """reshard.jax imports JAX, so it is imported only when a program uses it."""
-    if name == "jax":
+    """reshard.jax imports JAX, and reshard.torch imports PyTorch. Each is imported only when a program uses it."""
+    if name in ("jax", "torch"):
         import importlib
-        return importlib.import_module(".jax", __name__)
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'reshard' has no attribute '{name}'")

@@ -1,0 +1,35 @@
+"""A move as one uneven all_to_all: each rank receives the elements that it lacks, straight from a rank that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import Layout, RowSchedule
+from ._groups import group_name
+from ._packing import Rows
+from ._versions import dist, torch
+
+
+def exchange(source: Layout, target: Layout, mesh: Any, size: int, moves: bool) -> Callable[[Any], Any]:
+    """A function from this rank's tile to its tile after the move. size: bytes of an element; moves: False if no
+    rank receives anything. Elements that a rank holds already are copied and not sent. Errors: UnsupportedError (a sum)."""
+    me, schedule = dist.get_rank(), RowSchedule([(source, target)])
+    ranks = sorted(set(source.mesh.devices) | set(target.mesh.devices))
+    sends, receives = schedule.rows(me, "send"), schedule.rows(me, "receive")
+    stays, out = (Rows(sends[keep], size) for keep in (sends["peer"] == me, sends["peer"] != me))
+    into = Rows(receives[receives["peer"] != me], size)
+    shape, name = target.tile_shape(me), group_name(ranks, mesh)
+    sent, received = out.counts(ranks), into.counts(ranks)
+    ops = torch.ops._c10d_functional
+
+    def run(tile: Any) -> Any:
+        tile = tile.contiguous()
+        got = ops.wait_tensor(ops.all_to_all_single(out.packed(tile), received, sent, name)) if moves else None
+        made = tile.new_empty(shape)
+        stays.copy(tile, made)
+        if got is not None:
+            into.unpack(got, made)
+        return made
+
+    return run

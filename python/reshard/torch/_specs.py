@@ -1,0 +1,63 @@
+"""DTensorSpecs as layouts, and the specs that are no layouts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import Layout, Mesh
+from ._versions import DTensorSpec, Partial, Replicate, Shard, StridedShard
+
+_KNOWN = (Shard, Replicate, Partial, StridedShard)
+
+
+def why_unknown(spec: DTensorSpec) -> str:
+    """Why a spec is no layout, or an empty text."""
+    if spec.tensor_meta is None:
+        return "the spec has no shape"
+    if not all(type(extent) is int for extent in spec.tensor_meta.shape):
+        return "sizes are symbols"
+    for placement in spec.placements:
+        if type(placement) not in _KNOWN:
+            return f"{type(placement).__name__} is no placement that layouts have"
+    for entry in _strange_order(spec):  # torch.chunk axis by axis, in an order that a layout has for even parts alone
+        if spec.tensor_meta.shape[entry.tensor_dim] % math.prod(map(spec.mesh.size, entry.mesh_dims)):
+            return f"dimension {entry.tensor_dim} is cut unevenly by axes {tuple(entry.mesh_dims)} in this order"
+    if any(type(one) is StridedShard for one in spec.placements) and getattr(
+            spec, "use_strided_shard_as_shard_order", True) is False:
+        return "_StridedShard comes from a view"
+    return ""
+
+
+def devices_of(mesh) -> list[int]:
+    """The ranks of a mesh, row-major."""
+    return mesh.mesh.flatten().tolist()
+
+
+def members(mesh, axes: list[int], at: list[int]) -> list[int]:
+    """The ranks that share a place on all axes but `axes`, row-major. at: the place."""
+    return mesh.mesh[tuple(slice(None) if axis in axes else at[axis] for axis in range(mesh.ndim))].flatten().tolist()
+
+
+def _strange_order(spec: DTensorSpec) -> list[Any]:
+    """The dimensions that mesh axes cut in another order than theirs: tensor_dim and mesh_dims, major to minor. [_StridedShard,
+    Shard] has such an order too; layouts read it from the placements."""
+    if any(type(one) is StridedShard for one in spec.placements):
+        return []
+    return [entry for entry in getattr(spec, "shard_order", None) or ()
+            if tuple(sorted(entry.mesh_dims)) != tuple(entry.mesh_dims)]
+
+
+def layout_of(spec: DTensorSpec, axes: list[int] | None = None, devices: list[int] | None = None) -> Layout:
+    """The layout of a spec. axes: the mesh axes that it keeps, which are named d0, d1 and so on; devices: their ranks.
+    Errors: InputError, UnsupportedError."""
+    mesh, meta = spec.mesh, spec.tensor_meta
+    kept = list(range(mesh.ndim)) if axes is None else axes
+    own = Mesh([(f"d{axis}", mesh.size(axis)) for axis in kept], devices_of(mesh) if devices is None else devices)
+    if not _strange_order(spec):
+        return Layout.from_placements(own, meta.dtype, tuple(meta.shape), [spec.placements[axis] for axis in kept])
+    dims: list[tuple[str, ...]] = [()] * len(meta.shape)
+    for entry in spec.shard_order:
+        dims[entry.tensor_dim] = tuple(f"d{axis}" for axis in entry.mesh_dims if axis in kept)
+    sums = {f"d{axis}": one.reduce_op for axis, one in enumerate(spec.placements) if axis in kept and one.is_partial()}
+    return Layout(own, meta.dtype, tuple(meta.shape), dims, list(sums), next(iter(sums.values()), "sum"))

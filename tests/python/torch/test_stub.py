@@ -1,0 +1,137 @@
+"""The half of reshard.torch that is ours, on a stub of torch's names: the choice, install and uninstall, and refusals. Needs no
+torch. The tests beside it run on torch itself."""
+
+import subprocess
+import sys
+import unittest
+
+import stub
+from stub import DeviceMesh, DTensorSpec, Partial, Replicate, Shard, TensorMeta
+
+import reshard
+import reshard.torch
+from reshard.torch import Prices, _choice, _everywhere
+from reshard.torch._choice import Settings
+
+MOVES, DISPATCH = (sys.modules[f"torch.distributed.tensor.{name}"] for name in ("_redistribute", "_dispatch"))
+GRID = DeviceMesh(2, 4)
+R, S = Replicate(), Shard
+
+
+def spec(*placements, shape=(64, 64), mesh=GRID):
+    return DTensorSpec(mesh, placements, TensorMeta(shape))
+
+
+def chosen(source, target, policy="bytes", memory=None, prices=None):
+    return _choice.choose(spec(*source), spec(*target), Settings(policy, prices), memory)
+
+
+class Choices(unittest.TestCase):
+    def test_two_axes_of_one_dimension_take_one_exchange(self):
+        choice = chosen((S(0), S(0)), (S(1), S(1)))
+        self.assertIn(choice.how, ("exchange", "program"))
+        self.assertEqual((choice.price.received, len(choice.price.calls)), (64 * 64 * 4 // 8 * 7 // 8, 1))
+        self.assertGreater(choice.theirs.received, choice.price.received)
+
+    def test_a_tie_is_torchs(self):
+        for source, target in (((S(0), R), (R, R)), ((R, R), (S(0), R)), ((Partial(), R), (R, R)), ((Partial(), R), (S(0), R))):
+            for policy in ("bytes", "time"):
+                self.assertEqual(chosen(source, target, policy).how, "torch", (source, target, policy))
+
+    def test_a_sum_is_reduced_first(self):
+        choice = chosen((Partial(), S(0)), (S(0), S(1)))
+        self.assertEqual(choice.how, "reduce, exchange")
+        self.assertFalse(any(one.is_partial() for one in choice.middle.placements))
+
+    def test_a_sum_that_stays_keeps_its_axis_out_of_the_move(self):
+        cube = DeviceMesh(2, 2, 2)
+        choice = _choice.choose(spec(Partial("max"), S(0), S(0), mesh=cube), spec(Partial("max"), S(1), S(1), mesh=cube),
+                                Settings("always"))
+        self.assertEqual(choice.axes, (1, 2))
+
+    def test_what_layouts_do_not_have_stays_torchs(self):
+        class Masked(Partial):
+            pass
+        for source, target in (((Masked(), S(0)), (S(0), S(1))), ((R, S(0)), (Partial(), S(1)))):
+            choice = chosen(source, target)
+            self.assertEqual(choice.how, "torch")
+            self.assertTrue(choice.why)
+        self.assertEqual(_choice.choose(DTensorSpec(GRID, (R, R)), spec(R, R), Settings()).why, "the spec has no shape")
+        self.assertEqual(_choice.choose(spec(S(0), R, shape=("n", 8)), spec(R, R, shape=("n", 8)), Settings()).why, "sizes are symbols")
+
+    def test_time_is_by_prices(self):
+        kinds = ("all_gather", "all_to_all", "reduce_scatter", "all_reduce")
+        slow_exchange = Prices({kind: 1.0 if kind == "all_to_all" else 0.0 for kind in kinds}, dict.fromkeys(kinds, 0.0),
+                               dict.fromkeys(kinds, 1e-9), 0.0)
+        slow_bytes = Prices(dict.fromkeys(kinds, 0.0), dict.fromkeys(kinds, 0.0), dict.fromkeys(kinds, 1.0), 0.0)
+        pair = (S(0), S(0)), (S(1), R)
+        self.assertEqual(chosen(*pair, "time", prices=slow_exchange).how, "torch")
+        self.assertEqual(chosen(*pair, "time", prices=slow_bytes).how, "exchange")
+        self.assertEqual(Prices.from_json(slow_bytes.json()), slow_bytes)
+        for text in ("{}", "[]", "no", slow_bytes.json().replace("1.0", "-1")):
+            with self.assertRaises(reshard.InputError):
+                Prices.from_json(text)
+        self.assertGreater(Prices.of_machine("ethernet:nodes=4,per_node=8", 32).byte["all_gather"],
+                           Prices.of_machine("dgx-h100:nodes=4", 8).byte["all_gather"])
+
+    def test_memory_is_a_limit(self):
+        tile = 64 * 64 * 4 // 8
+        self.assertIsNotNone(chosen((S(0), S(0)), (S(1), S(1)), memory=4 * tile))
+        with self.assertRaisesRegex(reshard.InfeasibleError, f"memory is {tile} bytes.*at least"):
+            chosen((S(0), S(0)), (S(1), S(1)), memory=tile)
+
+    def test_bytes_beyond_32_bits(self):
+        n = 1 << 20
+        choice = _choice.choose(spec(S(0), S(0), shape=(n, n)), spec(S(1), S(1), shape=(n, n)), Settings("bytes"))
+        self.assertEqual(choice.price.received, 4 * n * n // 8 * 7 // 8)
+
+
+class Install(unittest.TestCase):
+    def tearDown(self):
+        self.assertIs(MOVES.redistribute_local_tensor, stub.moved_by_torch)
+        self.assertIs(DISPATCH.redistribute_local_tensor, stub.moved_by_torch)
+        self.assertEqual(sys.modules["torch"].compiler.config.cache_key_tag, "theirs")
+
+    def test_the_name_is_replaced_in_every_module_and_put_back(self):
+        with reshard.torch.installed():
+            self.assertIsNot(MOVES.redistribute_local_tensor, stub.moved_by_torch)
+            self.assertIs(MOVES.redistribute_local_tensor, DISPATCH.redistribute_local_tensor)
+            time = sys.modules["torch"].compiler.config.cache_key_tag
+            with reshard.torch.installed("bytes"):
+                self.assertNotEqual(sys.modules["torch"].compiler.config.cache_key_tag, time)
+            self.assertRegex(time, "^theirs;reshard .* time usual rank")
+            kept = MOVES.redistribute_local_tensor
+        self.assertEqual(kept(None, spec(R, R), spec(S(0), R)), "torch moved it")
+        reshard.torch.uninstall()  # once too often changes nothing
+
+    def test_equal_settings_are_one_so_that_moves_are_planned_once(self):
+        seen, prices = [], Prices.of_machine("laptop", 8)
+        for policy, given in (("bytes", None), ("bytes", None), ("time", prices), ("time", Prices.from_json(prices.json()))):
+            with reshard.torch.installed(policy, prices=given):
+                seen.append(_everywhere.settings())
+        self.assertIs(seen[0], seen[1])
+        self.assertIs(seen[2], seen[3])
+        self.assertIsNot(seen[0], seen[2])
+
+    def test_another_signature_is_refused_and_torch_stays(self):
+        def strange(tensor, source, target):
+            return "strange"
+        MOVES.redistribute_local_tensor = strange
+        try:
+            with self.assertRaisesRegex(reshard.UnsupportedError, r"tensor, source, target.*local_tensor, current_spec"):
+                reshard.torch.install()
+            self.assertIs(MOVES.redistribute_local_tensor, strange)
+        finally:
+            MOVES.redistribute_local_tensor = stub.moved_by_torch
+
+    def test_a_wrong_policy_is_an_error(self):
+        with self.assertRaisesRegex(reshard.InputError, "'fastest'; 'time' or 'bytes'"):
+            reshard.torch.install("fastest")
+
+    def test_torch_is_not_imported_before_it_is_asked_for(self):
+        program = "import sys, reshard; assert 'torch' not in sys.modules and 'reshard.torch' not in sys.modules"
+        self.assertEqual(subprocess.run([sys.executable, "-c", program], check=False).returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
