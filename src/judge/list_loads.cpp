@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "src/plan/axis_delta.hpp"
+#include "src/plan/buffer_assignment.hpp"
 #include "src/price/carried.hpp"
 #include "src/price/copy_runs.hpp"
 #include "src/tables/step_kinds.hpp"

@@ -38,9 +38,11 @@ TEST(Board, AllRanksReadTheSameLetters) {
     constexpr std::uint64_t meetings = 2000;
     for (const std::size_t ranks : {1, 2, 5}) {
         auto memory = memory_for(ranks);
+        std::vector<std::unique_ptr<Board>> boards;
+        for (std::size_t rank = 0; rank < ranks; ++rank) boards.push_back(board_of(memory, rank, ranks));
         std::atomic<int> wrong = 0;
         const auto play = [&](std::size_t rank) {
-            const auto board = board_of(memory, rank, ranks);
+            const std::unique_ptr<Board>& board = boards[rank];
             for (std::uint64_t number = 1; number <= meetings; ++number) {
                 const bool odd = number % ranks == rank && number % 3 == 0;
                 const bool fails = number % ranks == rank && number % 7 == 0;
