@@ -5,10 +5,12 @@
 namespace reshard {
 
 Plan between_views(const Problem& ends, Plan seen) {
+    const bool leads = shape(ends.source) != shape(seen.source);
+    const bool returns = shape(ends.target) != shape(seen.target);
     Plan plan{ends.source, ends.target, {}, std::move(seen.network)};
-    plan.steps.push_back({StepKind::view, std::move(seen.source)});
+    if (leads) plan.steps.push_back({StepKind::view, std::move(seen.source)});
     std::ranges::move(seen.steps, std::back_inserter(plan.steps));
-    plan.steps.push_back({StepKind::view, ends.target});
+    if (returns) plan.steps.push_back({StepKind::view, ends.target});
     merge_views(plan);
     return plan;
 }

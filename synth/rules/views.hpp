@@ -6,7 +6,7 @@
 namespace reshard {
 
 /// The plan between these ends, which hold the same elements as the ends of `seen`. A view leads to the shape of
-/// `seen`, another one back.
+/// `seen`, and another one back, unless the shapes are equal.
 [[nodiscard]] Plan between_views(const Problem& ends, Plan seen);
 
 /// Two views that follow each other become one, or none if they lead back.

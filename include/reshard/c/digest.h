@@ -16,6 +16,7 @@ typedef struct reshard_digest {
     int64_t bytes;  ///< how many, replicas counted
 } reshard_digest;
 
+/// The digest of both sets of bytes.
 reshard_digest reshard_digest_add(reshard_digest a, reshard_digest b);
 /// The digest of so many replicas. pre: copies >= 0.
 reshard_digest reshard_digest_times(int64_t copies, reshard_digest one);
@@ -24,6 +25,7 @@ reshard_digest reshard_digest_times(int64_t copies, reshard_digest one);
 /// numbers differ, or if they differ within one aligned word of 4 bytes. Any other difference is missed for at most one
 /// in 2^31 seeds. It is no protection against a person who knows the seed.
 typedef struct reshard_digest_keys reshard_digest_keys;
+/// Makes the keys of a seed. reshard_release frees them. Errors: usage (no place for the keys).
 int reshard_digest_keys_make(uint64_t seed, reshard_digest_keys** keys, reshard_error** error);
 
 /// The digest of bytes at positions from `position` on of array number `array`. Errors: usage (a negative number).

@@ -20,11 +20,11 @@ struct Digest {
     std::uint64_t sum = 0;  ///< of the keyed bytes; below `prime`
     Index bytes = 0;        ///< how many bytes, replicas counted
 
-    Digest& operator+=(const Digest& other);
-    Digest& operator-=(const Digest& other);
-    friend Digest operator+(Digest a, const Digest& b) { return a += b; }
-    friend Digest operator-(Digest a, const Digest& b) { return a -= b; }
-    friend Digest operator*(Index copies, const Digest& one);  ///< of so many replicas. pre: copies >= 0
+    Digest& operator+=(const Digest& other);                               ///< adds a set of bytes
+    Digest& operator-=(const Digest& other);                               ///< takes a set of bytes away again
+    friend Digest operator+(Digest a, const Digest& b) { return a += b; }  ///< of both sets
+    friend Digest operator-(Digest a, const Digest& b) { return a -= b; }  ///< of the set a without its part b
+    friend Digest operator*(Index copies, const Digest& one);              ///< of so many replicas. pre: copies >= 0
     friend bool operator==(const Digest&, const Digest&) = default;
 };
 
@@ -40,12 +40,12 @@ struct Digest {
 ///   - always, if the numbers of bytes differ: a run is lost or doubled;
 ///   - always, if the values differ within one aligned word of 4 bytes only: a flipped bit, a wrong element;
 ///   - otherwise for all but one in 2^31 seeds, if the keys of a seed are as good as random: stale, swapped, shifted
-///   and
-///     misplaced runs, and any mixture. The bound is 1 / (2^32 - 1) + 1 / (2^61 - 2).
+///     and misplaced runs, and any mixture. The bound is 1 / (2^32 - 1) + 1 / (2^61 - 2).
 /// The file proofs/Digest.v has the proofs. Two replicas with opposite faults have the right sum, so compare each one
 /// by itself. A person who knows the seed can forge a digest.
 class DigestKeys {
 public:
+    /// The keys of a seed. All ranks use the same seed.
     explicit DigestKeys(std::uint64_t seed = 0);
 
     /// The digest of bytes at positions from `position` on. The array's number separates equal positions of two arrays.
