@@ -198,6 +198,12 @@ void expect_host(const Array& array, const char* what) {
                                               what)});
 }
 
+std::span<std::byte> dense_bytes(const Array& array, const char* what) {
+    expect_host(array, what);
+    if (!array.row_major()) raise({Code::mismatch, fmt::format("`{}` is not dense and row-major", what)});
+    return {array.bytes, array.size_bytes()};
+}
+
 void expect_pageable(const Array& array, const char* what) {
     expect_host(array, what);
     if (array.device != host)
