@@ -8,6 +8,7 @@
 #include <functional>
 #include <initializer_list>
 
+#include "python/bindings/gil.hpp"
 #include "reshard/text.hpp"
 #include "src/tables/dtypes.hpp"
 
@@ -181,7 +182,7 @@ nb::capsule keeper_of(std::unique_ptr<Memory> memory) {
     return {new Kept{std::move(memory), {}}, [](void* held) noexcept {
                 auto* const kept = static_cast<Kept*>(held);
                 if (!kept->home.here()) return;
-                const nb::gil_scoped_release unlocked;  // a device may have to end work that other threads go on with
+                const Unlocked unlocked;  // a device may have to end work that other threads go on with
                 delete kept;
             }};
 }
