@@ -155,6 +155,7 @@ namespace {
 // Checks the entries of a table that a request needs.
 Result<void> check_table(std::span<const Index> table, const Interval& entries, Index pages, std::string_view end,
                          const Interval& tokens) {
+    if (entries.end >= UINT32_MAX) return fail(Code::unsupported, "a request of more than 2^32 pages");
     if (entries.end > std::ssize(table))
         return fail(Code::mismatch, fmt::format("the table of the {} has {} pages; tokens {}:{} need {}", end,
                                                 table.size(), tokens.begin, tokens.end, entries.end));
@@ -171,17 +172,17 @@ Result<void> check_table(std::span<const Index> table, const Interval& entries, 
 // Checks that no page is in the table twice. A table of places, at most half full, finds each page in a step or two.
 Result<void> check_distinct(std::span<const Index> table, const Interval& entries) {
     const auto room = std::bit_ceil(static_cast<std::uint64_t>(2 * entries.size()));
-    std::vector<Index> places(room, -1);  // entries of the table
+    std::vector<std::uint32_t> places(room, 0);  // entries of the table, counted from 1
     const int shift = 64 - std::bit_width(room - 1);
     for (Index i = entries.begin; i < entries.end; ++i) {
         const Index page = table[static_cast<std::size_t>(i)];
         std::uint64_t at = static_cast<std::uint64_t>(page) * 0x9e3779b97f4a7c15U >> shift;
-        for (; places[at] >= 0; at = (at + 1) & (room - 1))
-            if (table[static_cast<std::size_t>(places[at])] == page)
+        for (; places[at] != 0; at = (at + 1) & (room - 1))
+            if (table[places[at] - 1] == page)
                 return fail(Code::mismatch,
                             fmt::format("page {} is twice in the table of the target, as entries {} and {}", page,
-                                        places[at], i));
-        places[at] = i;
+                                        places[at] - 1, i));
+        places[at] = static_cast<std::uint32_t>(i + 1);
     }
     return {};
 }
@@ -194,92 +195,120 @@ struct Bases {
     std::uint64_t target_device = 0;
 };
 
-// Writes the rows of a request.
-class Binding {
-public:
-    Binding(const PageTemplate::Plan& plan, const PageRequest& request, PageRows& rows)
-        : plan_(plan), request_(request), rows_(rows), sends_(plan.side == RowSide::send) {}
+// Rows between two pages of a request. The pages count from the addresses of a layer.
+struct PagePiece {
+    std::uint64_t source = 0;
+    std::uint64_t target = 0;
+    const PageRow* begin = nullptr;
+    const PageRow* end = nullptr;
+};
 
-    Result<void> add(const PagePeer& peer, const OwnTiles& own, const PeerTiles& peers) {
-        const std::size_t begin = rows_.memory.local.size();
-        for (const LayerPair& layer : peer.layers) {
-            RESHARD_TRY(const Bases bases, bases_of(peer, layer, own, peers));
-            add_layer(peer, bases);
+// The pages that one peer exchanges for a request. They are the same in all layers.
+class PeerPages {
+public:
+    PeerPages(const PageTemplate::Plan& plan, const PagePeer& peer, const PageRequest& request)
+        : plan_(plan), peer_(peer), request_(request), source_(plan.source(peer)), target_(plan.target(peer)) {
+        const Index period = plan.ends.period;
+        const Interval& tokens = request.tokens;
+        cut_.reserve(2);  // pairs ascend in tokens, so the ends of the request cut at most two
+        pieces_.reserve(static_cast<std::size_t>(ceil_divide(tokens.end, period) - tokens.begin / period) *
+                        peer.pairs.size());
+        for (Index number = tokens.begin / period; number * period < tokens.end; ++number) {
+            const Interval wanted{tokens.begin - number * period, tokens.end - number * period};
+            for (const PagePair& pair : peer.pairs) add(pair, number, wanted);
         }
-        const std::size_t end = rows_.memory.local.size();
-        if (begin < end) rows_.peers.push_back({peer.peer, begin, end});
-        return {};
+    }
+
+    [[nodiscard]] std::size_t row_count() const { return rows_; }
+
+    // Writes the rows of one layer. Returns the place after the last row.
+    StridedMemory* write_sources(const Bases& bases, StridedMemory* to) const {
+        for (const PagePiece& piece : pieces_)
+            for (const PageRow* row = piece.begin; row != piece.end; ++row)
+                *to++ = at(row->source, bases.source + piece.source, bases.source_device);
+        return to;
+    }
+    StridedMemory* write_targets(const Bases& bases, StridedMemory* to) const {
+        for (const PagePiece& piece : pieces_)
+            for (const PageRow* row = piece.begin; row != piece.end; ++row)
+                *to++ = at(row->target, bases.target + piece.target, bases.target_device);
+        return to;
     }
 
 private:
-    Result<Bases> bases_of(const PagePeer& peer, const LayerPair& layer, const OwnTiles& own,
-                           const PeerTiles& peers) const {
-        RESHARD_TRY(const auto near, own_address(own, sends_ ? layer.source : layer.target));
-        RESHARD_TRY(const auto far, peer_address(peers, sends_ ? layer.target : layer.source, peer.peer));
-        const std::uint64_t far_device = peer_device(peers, peer.peer);
-        const Bases bases =
-            sends_ ? Bases{near, far, own.device, far_device} : Bases{far, near, far_device, own.device};
-        const auto fits = [](std::uint64_t base, const PageHolder& holder) {
-            return base <= UINT64_MAX - static_cast<std::uint64_t>(holder.reach_bytes);
-        };
-        if (!fits(bases.source, plan_.source(peer)) || !fits(bases.target, plan_.target(peer)))
-            return fail(Code::overflow,
-                        fmt::format("the pages from {:#x} to {:#x} reach past 64 bits", bases.source, bases.target));
-        return bases;
+    static StridedMemory at(const StridedMemory& row, std::uint64_t base, std::uint64_t device) {
+        return {row.address + base, row.bytes, device, row.stride, row.count};
     }
 
-    void add_layer(const PagePeer& peer, const Bases& bases) {
-        const Index period = plan_.ends.period;
-        const Interval& tokens = request_.tokens;
-        for (Index number = tokens.begin / period; number * period < tokens.end; ++number) {
-            const Interval wanted{tokens.begin - number * period, tokens.end - number * period};
-            for (const PagePair& pair : peer.pairs) add_pair(peer, bases, number, pair, wanted);
-        }
-    }
-
-    // Adds the rows of two pages of a period. `wanted` are tokens, counted from the start of the period.
-    void add_pair(const PagePeer& peer, const Bases& bases, Index number, const PagePair& pair,
-                  const Interval& wanted) {
+    // `wanted` are tokens, counted from the start of the period.
+    void add(const PagePair& pair, Index number, const Interval& wanted) {
         const Interval common{std::max(wanted.begin, pair.tokens.begin), std::min(wanted.end, pair.tokens.end)};
         if (common.begin >= common.end) return;
-        const PageHolder& source = plan_.source(peer);
-        const PageHolder& target = plan_.target(peer);
-        Bases pages = bases;
-        pages.source += start(request_.source_pages, number, source, pair.source_page);
-        pages.target += start(request_.target_pages, number, target, pair.target_page);
-        if (common == pair.tokens) {
-            append(std::span(peer.rows).subspan(pair.begin, pair.end - pair.begin), pages);
-            return;
+        PagePiece piece{start(request_.source_pages, number, source_, pair.source_page),
+                        start(request_.target_pages, number, target_, pair.target_page), peer_.rows.data() + pair.begin,
+                        peer_.rows.data() + pair.end};
+        if (common != pair.tokens) {
+            PagePair cut = pair;
+            cut.tokens = common;
+            cut_.push_back(plan_.rows_of(peer_, cut));
+            piece.begin = cut_.back().data();
+            piece.end = piece.begin + cut_.back().size();
         }
-        PagePair cut = pair;
-        cut.tokens = common;
-        append(plan_.rows_of(peer, cut), pages);
+        rows_ += static_cast<std::size_t>(piece.end - piece.begin);
+        pieces_.push_back(piece);
     }
 
-    [[nodiscard]] static std::uint64_t start(std::span<const Index> table, Index number, const PageHolder& holder,
-                                             Index page) {
+    static std::uint64_t start(std::span<const Index> table, Index number, const PageHolder& holder, Index page) {
         const Index entry = number * std::ssize(holder.pages) + page;
         return static_cast<std::uint64_t>(table[static_cast<std::size_t>(entry)] * holder.stride_bytes);
     }
 
-    void append(std::span<const PageRow> rows, const Bases& pages) {
-        for (const PageRow& row : rows) {
-            StridedMemory source = row.source;
-            StridedMemory target = row.target;
-            source.address += pages.source;
-            source.device = pages.source_device;
-            target.address += pages.target;
-            target.device = pages.target_device;
-            rows_.memory.local.push_back(sends_ ? source : target);
-            rows_.memory.remote.push_back(sends_ ? target : source);
-        }
-    }
-
     const PageTemplate::Plan& plan_;
+    const PagePeer& peer_;
     const PageRequest& request_;
-    PageRows& rows_;
-    bool sends_;
+    const PageHolder& source_;
+    const PageHolder& target_;
+    std::vector<PagePiece> pieces_;
+    std::vector<std::vector<PageRow>> cut_;
+    std::size_t rows_ = 0;
 };
+
+Result<Bases> bases_of(const PageTemplate::Plan& plan, const PagePeer& peer, const LayerPair& layer,
+                       const OwnTiles& own, const PeerTiles& peers) {
+    const bool sends = plan.side == RowSide::send;
+    RESHARD_TRY(const auto near, own_address(own, sends ? layer.source : layer.target));
+    RESHARD_TRY(const auto far, peer_address(peers, sends ? layer.target : layer.source, peer.peer));
+    const std::uint64_t far_device = peer_device(peers, peer.peer);
+    const Bases bases = sends ? Bases{near, far, own.device, far_device} : Bases{far, near, far_device, own.device};
+    const auto fits = [](std::uint64_t base, const PageHolder& holder) {
+        return base <= UINT64_MAX - static_cast<std::uint64_t>(holder.reach_bytes);
+    };
+    if (!fits(bases.source, plan.source(peer)) || !fits(bases.target, plan.target(peer)))
+        return fail(Code::overflow,
+                    fmt::format("the pages from {:#x} or {:#x} on reach past 64 bits", bases.source, bases.target));
+    return bases;
+}
+
+// Appends the rows of all layers of one peer.
+Result<void> append_peer(const PageTemplate::Plan& plan, const PagePeer& peer, const PageRequest& request,
+                         const OwnTiles& own, const PeerTiles& peers, PageRows& rows) {
+    const PeerPages pages(plan, peer, request);
+    if (pages.row_count() == 0) return {};
+    const std::size_t begin = rows.memory.local.size();
+    const std::size_t end = begin + pages.row_count() * peer.layers.size();
+    rows.memory.local.resize(end);
+    rows.memory.remote.resize(end);
+    const bool sends = plan.side == RowSide::send;
+    StridedMemory* source = (sends ? rows.memory.local : rows.memory.remote).data() + begin;
+    StridedMemory* target = (sends ? rows.memory.remote : rows.memory.local).data() + begin;
+    for (const LayerPair& layer : peer.layers) {
+        RESHARD_TRY(const Bases bases, bases_of(plan, peer, layer, own, peers));
+        source = pages.write_sources(bases, source);
+        target = pages.write_targets(bases, target);
+    }
+    rows.peers.push_back({peer.peer, begin, end});
+    return {};
+}
 
 Result<void> check_request(const PageEnds& ends, const PageRequest& request) {
     const Interval& tokens = request.tokens;
@@ -303,14 +332,8 @@ Result<void> PageTemplate::bind(const PageRequest& request, const OwnTiles& own,
     rows.peers.clear();
     RESHARD_CHECK(check_request(plan_->ends, request));
     if (request.tokens.size() == 0) return {};
-    const auto periods = static_cast<std::size_t>(ceil_divide(request.tokens.size(), plan_->ends.period));
-    std::size_t expected = 0;
-    for (const PagePeer& peer : plan_->peers) expected += peer.layers.size() * peer.rows.size() * periods;
-    rows.memory.local.reserve(expected);
-    rows.memory.remote.reserve(expected);
-    Binding binding(*plan_, request, rows);
     for (const PagePeer& peer : plan_->peers) {
-        if (auto added = binding.add(peer, own, peers); !added) {
+        if (auto added = append_peer(*plan_, peer, request, own, peers, rows); !added) {
             rows = {};
             return added;
         }

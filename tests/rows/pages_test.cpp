@@ -371,7 +371,7 @@ TEST(Pages, RequestsThatDoNotFitAreErrors) {
     EXPECT_EQ(why({0, 64}, {}), "a row of array 0; there are own addresses of 0");
     EXPECT_EQ(why({0, 64}, own, 1), "a row of array 0 and peer 1; there are addresses of 1 arrays and 1 ranks");
     const std::vector<std::uint64_t> far = {UINT64_MAX - 100};
-    EXPECT_EQ(why({0, 64}, far), "the pages from 0xffffffffffffff9b to 0x1e8480 reach past 64 bits");
+    EXPECT_EQ(why({0, 64}, far), "the pages from 0xffffffffffffff9b or 0x1e8480 on reach past 64 bits");
     from[2] = 1000;
     EXPECT_EQ(why({0, 64}, own), "entry 2 of the table of the source is page 1000; the cache has pages 0 to 999");
     EXPECT_EQ(why({0, 32}, own), "");  // entry 2 is not needed
