@@ -15,10 +15,10 @@ namespace {
 
 using namespace nb::literals;
 
-using RowNumbers = nb::ndarray<const Index, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using RowArray = nb::ndarray<const Index, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Addresses = nb::ndarray<const std::uint64_t, nb::c_contig, nb::device::cpu>;
 
-std::span<const Row> rows_of(const RowNumbers& numbers) {
+std::span<const Row> rows_of(const RowArray& numbers) {
     if (numbers.shape(1) != 8) raise({Code::mismatch, "rows have eight numbers each, as reshard.rows.row_dtype says"});
     return {reinterpret_cast<const Row*>(numbers.data()), numbers.shape(0)};
 }
@@ -50,7 +50,7 @@ std::span<std::byte> dense_bytes(const Array& array, const char* what) {
     return array.extent();
 }
 
-void pack_rows(const RowNumbers& numbers, const nb::list& tiles, nb::handle packed, int threads) {
+void pack_rows(const RowArray& numbers, const nb::list& tiles, nb::handle packed, int threads) {
     const std::span<const Row> rows = rows_of(numbers);
     const Tiles sources(tiles, Access::read);
     const Array target = array_of(packed, "out", Access::write);
@@ -62,7 +62,7 @@ void pack_rows(const RowNumbers& numbers, const nb::list& tiles, nb::handle pack
     unwrap(done);
 }
 
-void unpack_rows(const RowNumbers& numbers, nb::handle packed, const nb::list& tiles, int threads) {
+void unpack_rows(const RowArray& numbers, nb::handle packed, const nb::list& tiles, int threads) {
     const std::span<const Row> rows = rows_of(numbers);
     const Tiles targets(tiles, Access::write);
     const Array source = array_of(packed, "packed", Access::read);
@@ -74,7 +74,7 @@ void unpack_rows(const RowNumbers& numbers, nb::handle packed, const nb::list& t
     unwrap(done);
 }
 
-nb::tuple addressed_rows(const RowNumbers& numbers, bool sends, const Addresses& own, std::uint64_t device,
+nb::tuple addressed_rows(const RowArray& numbers, bool sends, const Addresses& own, std::uint64_t device,
                          const Addresses& peers, Index arrays, const Addresses& devices) {
     const std::span<const Row> rows = rows_of(numbers);
     auto made = [&] {
@@ -98,7 +98,7 @@ nb::object blocks(const nb::ndarray<const std::uint64_t, nb::ndim<2>, nb::c_cont
     return numbers_of<std::uint64_t>(unwrap(std::move(made)));
 }
 
-nb::list buckets(const RowNumbers& numbers, Index staging_bytes) {
+nb::list buckets(const RowArray& numbers, Index staging_bytes) {
     nb::list all;
     for (std::vector<Row>& bucket : unwrap(buckets_of(rows_of(numbers), staging_bytes)))
         all.append(numbers_of<Index>(std::move(bucket)));
@@ -107,7 +107,7 @@ nb::list buckets(const RowNumbers& numbers, Index staging_bytes) {
 
 using Chosen = std::tuple<Index, bool, Index, Index, double, double>;
 
-std::vector<Chosen> choose(const RowNumbers& numbers, Index rank, Index block_picoseconds, Index wire_bytes_per_second,
+std::vector<Chosen> choose(const RowArray& numbers, Index rank, Index block_picoseconds, Index wire_bytes_per_second,
                            Index pack_bytes_per_second, Index staging_bytes) {
     std::vector<Chosen> all;
     for (const PeerTransfer& one : unwrap(choose_transfers(
@@ -122,7 +122,7 @@ std::vector<Chosen> choose(const RowNumbers& numbers, Index rank, Index block_pi
 
 void add_row_transport(nb::module_& module) {
     module.def(
-        "packed_bytes", [](const RowNumbers& rows) { return unwrap(packed_bytes(rows_of(rows))); }, "rows"_a);
+        "packed_bytes", [](const RowArray& rows) { return unwrap(packed_bytes(rows_of(rows))); }, "rows"_a);
     module.def("pack_rows", pack_rows, "rows"_a, "tiles"_a, "out"_a, "threads"_a);
     module.def("unpack_rows", unpack_rows, "rows"_a, "packed"_a, "tiles"_a, "threads"_a);
     module.def("addressed_rows", addressed_rows, "rows"_a, "sends"_a, "own"_a, "device"_a, "peers"_a, "arrays"_a,
