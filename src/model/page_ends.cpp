@@ -150,6 +150,18 @@ Index dealt_period(const PageEnds& ends, Index cycle) {
     return (whole ? common_multiple(*whole, ends.period) : std::nullopt).value_or(index_max);
 }
 
+// A template keeps the pages of a period.
+constexpr Index pages_max = Index{1} << 22;
+
+Result<void> check_period(Index period, Index block, std::string_view end) {
+    const Index pages = ceil_divide(period, block);
+    if (pages <= pages_max) return {};
+    return fail(Code::unsupported,
+                fmt::format("the pages of the {} repeat after {} tokens, which are {} pages; at most "
+                            "{} are supported",
+                            end, period, pages, pages_max));
+}
+
 Result<void> set_ends(PageEnds& ends, const PagedCache& source, const PagedCache& target, const PageDims& dims) {
     RESHARD_ASSIGN(ends.source, end_of(source, dims, ends.period, "source"));
     RESHARD_ASSIGN(ends.target, end_of(target, dims, ends.period, "target"));
@@ -168,6 +180,8 @@ Result<PageEnds> page_ends(const PagedCache& source, const PagedCache& target, c
     const auto to = cycle_of(target, target.layout.dims[dims.tokens]);
     const auto both = from && to ? common_multiple(*from, *to) : std::nullopt;
     ends.period = std::min(both.value_or(index_max), ends.longest);
+    RESHARD_CHECK(check_period(ends.period, source.block, "source"));
+    RESHARD_CHECK(check_period(ends.period, target.block, "target"));
     RESHARD_CHECK(set_ends(ends, source, target, dims));
     if (const Index dealt = both ? dealt_period(ends, *from) : 0; dealt > ends.period && dealt < ends.longest) {
         ends.period = dealt;
@@ -207,7 +221,7 @@ Interval entries_of(const PageEnd& end, Index period, Interval tokens) {
         if (one.begin >= one.end) continue;
         entries = {std::min(entries.begin, one.begin), std::max(entries.end, one.end)};
     }
-    return entries;
+    return entries.begin < entries.end ? entries : Interval{};
 }
 
 }  // namespace reshard

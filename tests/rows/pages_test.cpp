@@ -346,7 +346,31 @@ TEST(Pages, TwoCachesThatDoNotFitAreErrors) {
     bad.pages = index_max / 4;
     EXPECT_EQ(why(bad), "the source of rank 0: the pages reach past 64 bits");
     EXPECT_NE(why(bytes_cache(mesh, "u8[4096,4@tp,8]", 16)), "");
+    const auto long_one = bytes_cache(mesh, "u8[1099511627776@tp]", 16);
+    EXPECT_EQ(PageTemplate::make(long_one, long_one, {}, 0).error().message,
+              "the pages of the source repeat after 1099511627776 tokens, which are 68719476736 pages; at most 4194304 "
+              "are supported");
     EXPECT_NE(why(bytes_cache(mesh, "i8[4096,2@tp,8]", 16)), "");
+}
+
+TEST(Pages, EmptyCachesMoveNothing) {
+    const auto without_heads = bytes_cache(Mesh{{"tp", 2}}, "u8[4096,0@tp,8]", 16);
+    EXPECT_TRUE(bound_rows(without_heads, without_heads, 0, {0, 100}).memory.local.empty());
+    const auto without_tokens = bytes_cache(Mesh{{"tp", 2}}, "u8[0,2@tp,8]", 16);
+    EXPECT_TRUE(bound_rows(without_tokens, without_tokens, 0, {0, 0}).memory.local.empty());
+    const auto few_heads = bytes_cache(Mesh{{"tp", 4}}, "u8[4096,2@tp,8]", 16);  // ranks 2 and 3 have none
+    EXPECT_TRUE(bound_rows(few_heads, few_heads, 3, {0, 100}).memory.local.empty());
+    EXPECT_EQ(bound_rows(few_heads, few_heads, 1, {0, 100}).peers, (std::vector<PeerRows>{{1, 0, 7}}));
+}
+
+// Tokens in halves do not repeat, so the period is the longest request.
+TEST(Pages, TokensInHalves) {
+    const auto source = bytes_cache(Mesh{{"cp", 2}}, "u8[96@cp,8]", 16);
+    const auto target = bytes_cache(Mesh{{{"cp", 1}}, {2}}, "u8[96,8]", 32);
+    const PageRows rows = bound_rows(source, target, 1, {0, 60});
+    // Tokens 48 to 59 are the first of rank 1. They are slots 16 to 27 of the second page, page 4.
+    EXPECT_EQ(rows.memory.local, (std::vector<StridedMemory>{{1'000'000 + 3 * 128, 96, 0, 96, 1}}));
+    EXPECT_EQ(rows.memory.remote, (std::vector<StridedMemory>{{1'000'000 + 4 * 256 + 128, 96, 0, 96, 1}}));
 }
 
 TEST(Pages, RequestsThatDoNotFitAreErrors) {

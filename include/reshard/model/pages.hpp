@@ -66,7 +66,8 @@ class PageTemplate {
 public:
     /// Plans the rows that `rank` sends or receives. Cost: linear in the pages of a period, see period().
     /// Errors: as validate; mismatch (the arrays differ, a dimension that is not there, storages that do not fit);
-    /// usage (a block or a number of pages below 1, a negative stride); unsupported (unreduced axes); overflow.
+    /// usage (a block or a number of pages below 1, a negative stride); unsupported (unreduced axes, more than 2^22
+    /// pages in a period); overflow.
     [[nodiscard]] static Result<PageTemplate> make(const PagedCache& source, const PagedCache& target,
                                                    const PageDims& dims, Index rank, RowSide side = RowSide::send);
 
