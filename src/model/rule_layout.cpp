@@ -5,31 +5,14 @@
 #include <fmt/format.h>
 
 #include "src/base/try.hpp"
+#include "src/model/part_cut.hpp"
 #include "src/text/cut.hpp"
 
 namespace reshard::notation {
 
 namespace {
 
-// The most pieces that a layout of a rule may have.
-constexpr Index layout_pieces_max = Index{1} << 22;
-
-// Cuts each of several consecutive parts by ceil-div. Returns nullopt if the pieces exceed layout_pieces_max.
-std::optional<Dim> cut_in_parts(Index extent, AtomList atoms, std::span<const Index> parts) {
-    const Index shards = combinations(atoms);
-    if (saturating_multiply(std::ssize(parts), shards) > layout_pieces_max) return std::nullopt;
-    Dim dim(extent, std::move(atoms));
-    Index begin = 0;
-    for (const Index part : parts) {
-        for (Index shard = 0; shard < shards; ++shard) {
-            const Interval held = block(part, ceil_divide(part, shards), shard);
-            if (held.size() > 0) dim.pieces.push_back({begin + held.end, shard});
-        }
-        begin += part;
-    }
-    dim.pieces = canonical_pieces(dim);
-    return dim;
-}
+std::string_view without_blanks(std::string_view text) { return text.substr(0, text.find_last_not_of(' ') + 1); }
 
 class EntryReader {
 public:
@@ -40,11 +23,18 @@ public:
         scanner_.move_to(rule.layout_offset);
     }
 
-    Result<Layout> read() {
+    Result<EndLayouts::Placed> read() {
+        RESHARD_CHECK(read_entries());
+        RESHARD_CHECK(scanner_.at(validate(layout_), rule_.layout_offset));
+        placed_.layout = std::make_shared<const Layout>(std::move(layout_));
+        return std::move(placed_);
+    }
+
+private:
+    Result<void> read_entries() {
         if (scanner_.take('-')) {
             for (const Index extent : asked_.shape) layout_.dims.emplace_back(extent);
-            RESHARD_CHECK(scanner_.at(validate(layout_), rule_.layout_offset));
-            return layout_;
+            return {};
         }
         RESHARD_CHECK(scanner_.expect('['));
         if (!scanner_.take(']')) {
@@ -53,24 +43,23 @@ public:
             } while (scanner_.take(','));
             RESHARD_CHECK(scanner_.expect(']'));
         }
-        if (dim_ != asked_.shape.size())
-            return scanner_.error(Code::mismatch,
-                                  fmt::format("{} dimensions for a tensor of {}", dim_, asked_.shape.size()),
-                                  rule_.layout_offset);
-        RESHARD_CHECK(scanner_.at(validate(layout_), rule_.layout_offset));
-        return layout_;
+        if (dim_ == asked_.shape.size()) return {};
+        return scanner_.error(Code::mismatch,
+                              fmt::format("{} dimensions for a tensor of {}", dim_, asked_.shape.size()),
+                              rule_.layout_offset);
     }
 
-private:
     Result<void> entry() {
         const std::size_t begin = scanner_.place();
-        if (scanner_.take('{')) return home(begin);
+        RESHARD_TRY(const auto& is_home, home());
+        if (is_home) return {};
         if (dim_ == asked_.shape.size())
             return scanner_.error(Code::mismatch, fmt::format("more dimensions than the tensor's {}", dim_), begin);
         const std::size_t number = dim_++;
         Dim dim(asked_.shape[number]);
         if (!scanner_.take('-')) {
             RESHARD_TRY(auto& atoms, scan_dim_axes(scanner_, layout_.mesh, used_));
+            axes_ = without_blanks(scanner_.text().substr(begin, scanner_.offset() - begin));
             dim.atoms = canonical(atoms);
             RESHARD_ASSIGN(dim, cut(number, std::move(dim), begin));
         }
@@ -79,33 +68,95 @@ private:
     }
 
     Result<Dim> cut(std::size_t number, Dim dim, std::size_t begin) {
-        std::vector<Index> parts;
-        if (scanner_.take('{')) {
-            const std::size_t first = scanner_.place();
-            RESHARD_ASSIGN(parts, scan_numbers(scanner_, "the extent of a part", 0));
-            RESHARD_CHECK(scanner_.expect('}'));
-            Index sum = 0;
-            for (const Index part : parts) sum = saturating_add(sum, part);
-            if (sum != dim.extent)
-                return scanner_.error(Code::layout, fmt::format("the parts add up to {}, not {}", sum, dim.extent),
-                                      first);
-        } else if (number == asked_.along && !asked_.parts.empty()) {
-            if (scanner_.sees('[') || scanner_.sees('/'))
-                return scanner_.error(Code::layout,
-                                      "parts that are cut by themselves are cut evenly; ++ cuts the whole",
-                                      scanner_.place());
-            parts = asked_.parts;
-        } else {
-            return scan_cut(scanner_, std::move(dim));
+        const bool said = scanner_.sees('{');
+        const bool fused = !said && number == asked_.along && !asked_.parts.empty();
+        if (fused && (scanner_.sees('[') || scanner_.sees('/')))
+            return scanner_.error(Code::layout, "parts that are cut by themselves are cut evenly; ++ cuts the whole",
+                                  scanner_.place());
+        std::vector<Index> parts = fused ? asked_.parts : std::vector<Index>{};
+        if (said) {
+            RESHARD_ASSIGN(parts, said_parts(dim.extent));
         }
-        auto made = cut_in_parts(dim.extent, std::move(dim.atoms), parts);
-        if (!made)
-            return scanner_.error(Code::unsupported, fmt::format("more than {} pieces", layout_pieces_max), begin);
-        return *std::move(made);
+        if (parts.empty()) {
+            RESHARD_ASSIGN(dim, scan_cut(scanner_, std::move(dim)));
+        }
+        RESHARD_TRY(const auto& head, scan_head());
+        if (head == 0 && parts.empty()) return dim;
+        if (head == 0) return scanner_.at(cut_in_parts(std::move(dim.atoms), parts), begin);
+        if (parts.empty() && !dim.pieces.empty()) {
+            RESHARD_CHECK(scanner_.at(keeps_heads(axes_, dim, head), begin));
+            return dim;
+        }
+        return scanner_.at(cut_heads(dim, fused, std::move(parts), head), begin);
     }
 
-    // {e}@axes: the tensor is number e of a count, which the axes divide. It adds no dimension to the tensor.
-    Result<void> home(std::size_t begin) {
+    Result<std::vector<Index>> said_parts(Index extent) {
+        (void)scanner_.take('{');
+        const std::size_t first = scanner_.place();
+        RESHARD_TRY(auto& parts, scan_numbers(scanner_, "the extent of a part", 0));
+        RESHARD_CHECK(scanner_.expect('}'));
+        Index sum = 0;
+        for (const Index part : parts) sum = saturating_add(sum, part);
+        if (sum == extent) return std::move(parts);
+        return scanner_.error(Code::layout, fmt::format("the parts add up to {}, not {}", sum, extent), first);
+    }
+
+    // heads of n; 0 without.
+    Result<Index> scan_head() {
+        if (!scanner_.take_word("heads")) return Index{0};
+        const std::size_t place = scanner_.place();
+        if (!scanner_.take_word("of")) return scanner_.error(Code::syntax, "expected 'of'", place);
+        const std::size_t number = scanner_.place();
+        RESHARD_TRY(const auto& head, scanner_.integer("the indices of a head"));
+        if (head < 1) return scanner_.error(Code::layout, "a head has at least one index", number);
+        return head;
+    }
+
+    // Errors without a place.
+    Result<Dim> cut_heads(const Dim& dim, bool fused, std::vector<Index> parts, Index head) {
+        if (parts.empty()) parts = {dim.extent};
+        RESHARD_TRY(auto& cut, cut_between_heads(axes_, dim.atoms, parts, head));
+        const bool repeats = std::ranges::any_of(cut.copies, [](Index copies) { return copies > 1; });
+        if (repeats && !fused)
+            return fail(Code::layout, fmt::format("parts of {{...}} have not equally many heads for each of the {} "
+                                                  "shards of {}; a line that fuses them with + repeats heads",
+                                                  combinations(dim.atoms), axes_));
+        if (repeats) {
+            placed_.copies = std::move(cut.copies);
+            placed_.head = head;
+        }
+        return std::move(cut.dim);
+    }
+
+    // {e}@axes, first@axes, last@axes, 2@axes: the tensor is on one shard of the axes. It adds no dimension to the
+    // tensor. Returns false if the entry is something else.
+    Result<bool> home() {
+        const std::size_t begin = scanner_.place();
+        if (scanner_.take('{')) {
+            RESHARD_CHECK(home_by_number(begin));
+            return true;
+        }
+        const bool number = !scanner_.at_end() && scanner_.text()[begin] >= '0' && scanner_.text()[begin] <= '9';
+        Index shard = 0;
+        if (number) {
+            RESHARD_ASSIGN(shard, scanner_.integer("a shard"));
+        }
+        const std::string_view word = number ? "" : scanner_.word();
+        if (!number && ((word != "first" && word != "last") || !scanner_.sees('@'))) {
+            scanner_.move_to(begin);
+            return false;
+        }
+        RESHARD_CHECK(scanner_.expect('@'));
+        RESHARD_TRY(auto& atoms, scan_dim_axes(scanner_, layout_.mesh, used_));
+        const Index shards = combinations(atoms);
+        if (word == "last") shard = shards - 1;
+        if (shard >= shards) return scanner_.error(Code::layout, fmt::format("shard {} of {}", shard, shards), begin);
+        add_home(canonical(atoms), shard);
+        return true;
+    }
+
+    // The tensor is number e of a count, which the axes divide.
+    Result<void> home_by_number(std::size_t begin) {
         const std::string_view name = scanner_.word();
         RESHARD_CHECK(scanner_.expect('}'));
         RESHARD_CHECK(scanner_.expect('@'));
@@ -115,17 +166,32 @@ private:
             return scanner_.error(Code::syntax, fmt::format("the pattern counts no {{{}}}", name), begin);
         const Index number = number_below(value_in(*asked_.names, name), token->count);
         Dim all(token->count, canonical(atoms));
-        Dim one(1, all.atoms, {{1, number / block_extent(all)}});
+        if (scanner_.take('/')) {
+            const std::size_t place = scanner_.place();
+            RESHARD_TRY(const auto& block, scanner_.integer("the numbers of a block"));
+            if (block < 1) return scanner_.error(Code::layout, "a block has at least one number", place);
+            add_home(std::move(all.atoms), number / block % shard_count(all));
+            return {};
+        }
+        RESHARD_ASSIGN(all, scan_cut(scanner_, std::move(all)));
+        const auto owner = std::ranges::upper_bound(all.pieces, number, {}, &Dim::Piece::end);
+        add_home(all.atoms, all.pieces.empty() ? number / block_extent(all) : owner->shard);
+        return {};
+    }
+
+    void add_home(AtomList atoms, Index shard) {
+        Dim one(1, std::move(atoms), {{1, shard}});
         one.pieces = canonical_pieces(one);
         layout_.dims.push_back(std::move(one));
-        return {};
     }
 
     const Rule& rule_;
     const Asked& asked_;
     Scanner scanner_;
     Layout layout_;
+    EndLayouts::Placed placed_;
     AtomList used_;
+    std::string_view axes_;  // of the entry, as text
     std::size_t dim_ = 0;
 };
 
@@ -163,12 +229,12 @@ std::vector<Index> without_ones(std::vector<Index> extents) {
 
 }  // namespace
 
-Result<EndLayouts::Shared> EndLayouts::said(std::size_t rule, const Asked& asked) {
+Result<EndLayouts::Placed> EndLayouts::said(std::size_t rule, const Asked& asked) {
     const Rule& line = end_.rules[rule];
-    Shared& kept = said_[{rule, asked.dtype, asked.shape, asked.parts, axes_in(line, asked)}];
-    if (kept) return kept;
-    RESHARD_TRY(auto& layout, line.line.numbered(EntryReader(line, end_.mesh, asked).read()));
-    kept = std::make_shared<const Layout>(std::move(layout));
+    Placed& kept = said_[{rule, asked.dtype, asked.shape, asked.parts, axes_in(line, asked)}];
+    if (!kept.layout) {
+        RESHARD_ASSIGN(kept, line.line.numbered(EntryReader(line, end_.mesh, asked).read()));
+    }
     return kept;
 }
 

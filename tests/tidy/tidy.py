@@ -114,7 +114,7 @@ ROOMS = {
     "src/schedule": (["src/plan", *KERNELS], ["backends/backend", "execution", "planner/view", "planner/normalize_devices"]),
     "src/text": (["src/layout"], ["text", "planner/refinement", "planner/view", "planner/cost", "planner/schedule"]),
     "src/notations": (["src/layout", "src/text"], ["notations/notation", "notations/hlo", "planner/refinement"]),
-    "src/model": (["src/text", "src/schedule", "src/plan", *KERNELS],
+    "src/model": (["src/layout", "src/text", "src/schedule", "src/plan", *KERNELS],
                   ["model/digest", "model/model_rows", "model/address", "model/transfer", "backends/backend", "planner/view",
                    "planner/normalize_devices"]),
     "src/emit": ([], ["text", "planner/refinement", "planner/view", "emit/interpret", "emit/write"]),
