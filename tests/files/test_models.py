@@ -236,6 +236,20 @@ class Models(suite.Case):
         self.assertIn("part 1: 16 heads of 128 for the 3 shards of tp would be cut", said)
         self.assertIn("model.layers.0.self_attn.qkv_proj.weight", said)
 
+    def test_inspect_shows_what_each_rank_gets(self):
+        files.write(self.path("model.safetensors"), QwenMoe(self.rng).make().tensors)
+        rules = self.text("8.rules", self.rules("qwen_moe", 8, "{e:128}"))
+        found = self.runs("inspect", "model.safetensors", "--rules", rules, "--tensor",
+                          "model.layers.1.mlp.experts.w13_weight")
+        lines = found.splitlines()
+        self.assertEqual(lines[0], "model.layers.1.mlp.experts.w13_weight bf16[8,96,64]")
+        at = "model.layers.1.mlp.experts."
+        for part in ("0.gate_proj", "7.up_proj"):
+            self.assertIn(f"{at}{part}.weight[42:48,0:64]", found)
+        self.assertNotIn("layers.0.", found)
+        said = self.refused("inspect", "model.safetensors", "--rules", rules, "--tensor", "model.layers.2")
+        self.assertIn("the rules make no tensor 'model.layers.2'", said)
+
 
 if __name__ == "__main__":
     suite.main()

@@ -135,7 +135,8 @@ ROOMS = {
        for floor, room in enumerate(FILES)},
     "live": ([*KERNELS, "src/schedule", "src/model"], ["model/rules", "redistribute"]),  # the place of moves between jobs
     "report": ([], ALL),
-    **{room: ([*KERNELS, "src/schedule", "src/text", "files/base", "files/formats", "files/engine", "backends/baseline", *MPI,
+    **{room: ([*KERNELS, "src/schedule", "src/text", "files/base", "files/formats", "files/engine", "files",
+               "backends/baseline", *MPI,
                *TRANSPORT, "report", *TOOL[:floor]], ALL) for floor, room in enumerate(TOOL)},
     **{room: (["report", *C[:floor]], ALL) for floor, room in enumerate(C)},
     "bindings/scalapack": ([], ALL),
