@@ -42,12 +42,14 @@ Result<Dim> cut_in_parts(AtomList atoms, std::span<const Index> parts) {
     return dim;
 }
 
-Result<HeadCut> cut_between_heads(std::string_view axes, AtomList atoms, std::span<const Index> parts, Index head) {
+Result<HeadCut> cut_between_heads(std::string_view axes, AtomList atoms, std::span<const Index> parts,
+                                  std::span<const Index> heads) {
     const Index shards = combinations(atoms);
     HeadCut cut;
     Index common = 0;
     for (std::size_t i = 0; i < parts.size(); ++i) {
         const std::string which = parts.size() > 1 ? fmt::format("part {}: ", i + 1) : "";
+        const Index head = heads.size() == 1 ? heads.front() : heads[i];
         RESHARD_TRY(const auto& shared, sharers(axes, shards, parts[i], head, which));
         cut.copies.push_back(shared);
         common = std::gcd(common, shared);

@@ -20,13 +20,13 @@ struct HeadCut {
     std::vector<Index> copies;  ///< for each part: how often each of its heads stands in the dimension
 };
 
-/// Cuts each of several consecutive parts between heads of `head` indices. If a part has fewer heads than there are
-/// shards, consecutive shards share a head. The trailing digits that all parts share do not cut the dimension. If
-/// one part shares more than another, its heads stand in the dimension once for each shard that has them, so the
-/// dimension is longer than the parts. `axes` are the atoms as text. pre: head >= 1; the atoms are canonical.
-/// Errors, without a place: layout (a cut within a head); unsupported, overflow.
+/// Cuts each of several consecutive parts between heads of `heads` indices, one number or one for each part. If a part
+/// has fewer heads than there are shards, consecutive shards share a head. The trailing digits that all parts share do
+/// not cut the dimension. If one part shares more than another, its heads stand in the dimension once for each shard
+/// that has them, so the dimension is longer than the parts. `axes` are the atoms as text. pre: heads >= 1; the atoms
+/// are canonical. Errors, without a place: layout (a cut within a head); unsupported, overflow.
 [[nodiscard]] Result<HeadCut> cut_between_heads(std::string_view axes, AtomList atoms, std::span<const Index> parts,
-                                                Index head);
+                                                std::span<const Index> heads);
 
 /// Fails with Code::layout if `dim` is cut within a head. `axes` are its atoms as text. pre: head >= 1.
 [[nodiscard]] Result<void> keeps_heads(std::string_view axes, const Dim& dim, Index head);

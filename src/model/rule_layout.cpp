@@ -80,14 +80,19 @@ private:
         if (parts.empty()) {
             RESHARD_ASSIGN(dim, scan_cut(scanner_, std::move(dim)));
         }
-        RESHARD_TRY(const auto& head, scan_head());
-        if (head == 0 && parts.empty()) return dim;
-        if (head == 0) return scanner_.at(cut_in_parts(std::move(dim.atoms), parts), begin);
+        const std::size_t heads_at = scanner_.place();
+        RESHARD_TRY(auto& heads, scan_heads());
+        if (heads.empty() && parts.empty()) return dim;
+        if (heads.empty()) return scanner_.at(cut_in_parts(std::move(dim.atoms), parts), begin);
+        const std::size_t count = std::max<std::size_t>(parts.size(), 1);
+        if (heads.size() > 1 && heads.size() != count)
+            return scanner_.error(Code::layout, fmt::format("{} sizes of heads for {} parts", heads.size(), count),
+                                  heads_at);
         if (parts.empty() && !dim.pieces.empty()) {
-            RESHARD_CHECK(scanner_.at(keeps_heads(axes_, dim, head), begin));
+            RESHARD_CHECK(scanner_.at(keeps_heads(axes_, dim, heads.front()), begin));
             return dim;
         }
-        return scanner_.at(cut_heads(dim, fused, std::move(parts), head), begin);
+        return scanner_.at(cut_heads(dim, fused, std::move(parts), std::move(heads)), begin);
     }
 
     Result<std::vector<Index>> said_parts(Index extent) {
@@ -101,21 +106,26 @@ private:
         return scanner_.error(Code::layout, fmt::format("the parts add up to {}, not {}", sum, extent), first);
     }
 
-    // heads of n; 0 without.
-    Result<Index> scan_head() {
-        if (!scanner_.take_word("heads")) return Index{0};
+    // heads of n, or heads of {n, n} for parts; empty if there are no heads.
+    Result<std::vector<Index>> scan_heads() {
+        if (!scanner_.take_word("heads")) return std::vector<Index>{};
         const std::size_t place = scanner_.place();
         if (!scanner_.take_word("of")) return scanner_.error(Code::syntax, "expected 'of'", place);
+        if (scanner_.take('{')) {
+            RESHARD_TRY(auto& heads, scan_numbers(scanner_, "the indices of a head", 1));
+            RESHARD_CHECK(scanner_.expect('}'));
+            return std::move(heads);
+        }
         const std::size_t number = scanner_.place();
         RESHARD_TRY(const auto& head, scanner_.integer("the indices of a head"));
         if (head < 1) return scanner_.error(Code::layout, "a head has at least one index", number);
-        return head;
+        return std::vector<Index>{head};
     }
 
     // Errors without a place.
-    Result<Dim> cut_heads(const Dim& dim, bool fused, std::vector<Index> parts, Index head) {
+    Result<Dim> cut_heads(const Dim& dim, bool fused, std::vector<Index> parts, std::vector<Index> heads) {
         if (parts.empty()) parts = {dim.extent};
-        RESHARD_TRY(auto& cut, cut_between_heads(axes_, dim.atoms, parts, head));
+        RESHARD_TRY(auto& cut, cut_between_heads(axes_, dim.atoms, parts, heads));
         const bool repeats = std::ranges::any_of(cut.copies, [](Index copies) { return copies > 1; });
         if (repeats && !fused)
             return fail(Code::layout, fmt::format("parts of {{...}} have not equally many heads for each of the {} "
@@ -123,7 +133,8 @@ private:
                                                   combinations(dim.atoms), axes_));
         if (repeats) {
             placed_.copies = std::move(cut.copies);
-            placed_.head = head;
+            heads.resize(parts.size(), heads.front());
+            placed_.heads = std::move(heads);
         }
         return std::move(cut.dim);
     }

@@ -26,7 +26,7 @@ public:
     struct Placed {
         Shared layout;
         std::vector<Index> copies = {};  ///< for each part: how often each head stands in the tensor; empty: once
-        Index head = 0;                  ///< indices of a head, if there are copies
+        std::vector<Index> heads = {};   ///< for each part: indices of a head, if there are copies
     };
     explicit EndLayouts(const RuleEnd& end) : end_(end) {}
 

@@ -21,7 +21,7 @@ struct Made {
     Bindings names;                           // of the rule's pattern, in its order
     std::vector<std::optional<Taken>> parts;  // of a stack: the parts of its first place come first
     std::vector<Index> copies = {};           // of the heads of each part; empty: once
-    Index head = 0;
+    std::vector<Index> heads = {};            // indices of a head of each part
 };
 
 // A pattern of tensors that a rule takes.
@@ -165,7 +165,7 @@ private:
             const std::size_t parts = std::max<std::size_t>(rule.parts.size(), 1);
             if (saturating_multiply(rule.stack_count, static_cast<Index>(parts)) > made_max)
                 return rule.line.error(Code::unsupported, fmt::format("more than {} parts", made_max), rule.offset);
-            made_.push_back({taken.rule, own, {}, {}, 0});
+            made_.push_back({taken.rule, own, {}, {}, {}});
             made_.back().parts.resize(parts * static_cast<std::size_t>(rule.stack_count));
             model_.targets.push_back({name, nullptr, {}});
         }
@@ -211,7 +211,7 @@ private:
             RESHARD_TRY(auto& placed, named(i, layouts_.said(made_[i].rule, asked[i])));
             model_.targets[i].layout = std::move(placed.layout);
             made_[i].copies = std::move(placed.copies);
-            made_[i].head = placed.head;
+            made_[i].heads = std::move(placed.heads);
             lengthen(i, asked[i]);
         }
         for (std::size_t i = 0; i < made_.size(); ++i) {
@@ -225,7 +225,8 @@ private:
     void lengthen(std::size_t target, Asked& asked) {
         if (made_[target].copies.empty()) return;
         Index& extent = asked.shape[asked.along] = 0;
-        for (std::size_t i = 0; i < asked.parts.size(); ++i) extent += asked.parts[i] * made_[target].copies[i];
+        for (std::size_t i = 0; i < asked.parts.size(); ++i)
+            extent = saturating_add(extent, saturating_multiply(asked.parts[i], made_[target].copies[i]));
         model_.targets[target].shape = asked.shape;
     }
 
@@ -258,7 +259,8 @@ private:
                                    rule.blocks->offset);
         const Index block = asked.along < blocks.size() ? blocks[asked.along] : blocks.front();
         made_[target].copies = of.copies;
-        made_[target].head = of.head / block;
+        made_[target].heads = of.heads;
+        for (Index& head : made_[target].heads) head /= block;
         lengthen(target, asked);
         return {};
     }
@@ -321,13 +323,16 @@ private:
         const Made& made = made_[target];
         const Rule& rule = end_.rules[made.rule];
         const std::size_t parts = std::max<std::size_t>(rule.parts.size(), 1);
-        PartPlace place{{}, rule.along, 0, 1, made.head};
+        PartPlace place{{}, rule.along, 0, 1, 0};
         for (std::size_t i = 0; i < made.parts.size(); ++i) {
             const Taken& part = *made.parts[i];
             const auto number = static_cast<Index>(i / parts);
             if (!rule.stack.empty()) place.stack = {number, number + 1};
             if (i % parts == 0) place.begin = 0;
-            place.copies = made.copies.empty() ? 1 : made.copies[i % parts];
+            if (!made.copies.empty()) {
+                place.copies = made.copies[i % parts];
+                place.head = made.heads[i % parts];
+            }
             for (PartProblem& move : moves_of(part, {model_.sources[part.tensor].layout},
                                               {model_.targets[target].layout}, place, made.parts.size() == 1)) {
                 model_.ends.push_back({static_cast<std::uint32_t>(part.tensor), static_cast<std::uint32_t>(target)});

@@ -1,4 +1,4 @@
-"""The rules in docs/models: checkpoints with the names of Hugging Face become the files of ranks that vLLM reads, and a
+"""The rules in docs/models: checkpoints with the names of Hugging Face become files of ranks, as vLLM reads them, and a
 Llama goes on to other numbers of ranks and back. Every element is compared with arrays that numpy cuts here."""
 
 import pathlib
@@ -161,9 +161,48 @@ class DeepSeek(Model):
         return found
 
 
+class Mamba2(Model):
+    """The 2.7B model's extents but the hidden one: one group of 128 states, 80 heads of 64."""
+    layers, hidden, inner, states, count = 2, 8, 5120, 128, 80
+
+    def make(self):
+        self.draw("backbone.embeddings.weight", 256, self.hidden)
+        self.draw("backbone.norm_f.weight", self.hidden)
+        for n in range(self.layers):
+            at = f"backbone.layers.{n}."
+            self.draw(f"{at}norm.weight", self.hidden)
+            self.draw(f"{at}mixer.in_proj.weight", 2 * self.inner + 2 * self.states + self.count, self.hidden)
+            self.draw(f"{at}mixer.conv1d.weight", self.inner + 2 * self.states, 1, 4)
+            self.draw(f"{at}mixer.conv1d.bias", self.inner + 2 * self.states)
+            for name in ("A_log", "D", "dt_bias"):
+                self.draw(f"{at}mixer.{name}", self.count, dtype="F32")
+            self.draw(f"{at}mixer.norm.weight", self.inner)
+            self.draw(f"{at}mixer.out_proj.weight", self.hidden, self.inner)
+        return self
+
+    def of_rank(self, rank, ranks):
+        found = {"backbone.embeddings.weight": even(self.tensors["backbone.embeddings.weight"], rank, ranks),
+                 "backbone.norm_f.weight": self.tensors["backbone.norm_f.weight"]}
+        inner = self.inner
+        for n in range(self.layers):
+            at = f"backbone.layers.{n}.mixer."
+            found[f"backbone.layers.{n}.norm.weight"] = self.tensors[f"backbone.layers.{n}.norm.weight"]
+            z, x, states, dt = np.split(self.tensors[f"{at}in_proj.weight"],
+                                        [inner, 2 * inner, 2 * inner + 2 * self.states])
+            found[f"{at}in_proj.weight"] = np.concatenate(
+                [even(z, rank, ranks), even(x, rank, ranks), states, even(dt, rank, ranks)])
+            for name in ("conv1d.weight", "conv1d.bias"):
+                x, states = np.split(self.tensors[at + name], [inner])
+                found[at + name] = np.concatenate([even(x, rank, ranks), states])
+            for name in ("A_log", "D", "dt_bias", "norm.weight"):
+                found[at + name] = even(self.tensors[at + name], rank, ranks)
+            found[f"{at}out_proj.weight"] = even(self.tensors[f"{at}out_proj.weight"], rank, ranks, 1)
+        return found
+
+
 class Models(suite.Case):
     def rules(self, name, ranks, experts=""):
-        text = (MODELS / f"{name}_to_vllm.rules").read_text(encoding="utf-8")
+        text = (MODELS / f"{name}.rules").read_text(encoding="utf-8")
         self.assertIn("target tp=8\n", text)
         text = text.replace("target tp=8\n", f"target tp={ranks}\n")
         return text.replace(experts, "{e:8}") if experts else text
@@ -185,14 +224,17 @@ class Models(suite.Case):
             self.assert_ranks(f"tp{ranks}", model, ranks)
 
     def test_qwen_moe(self):
-        self.convert("qwen_moe", QwenMoe(self.rng).make(), "{e:128}")
+        self.convert("qwen_moe_to_vllm", QwenMoe(self.rng).make(), "{e:128}")
 
     def test_deepseek_v3(self):
-        self.convert("deepseek_v3", DeepSeek(self.rng).make(), "{e:256}")
+        self.convert("deepseek_v3_to_vllm", DeepSeek(self.rng).make(), "{e:256}")
+
+    def test_mamba2(self):
+        self.convert("mamba2_to_ranks", Mamba2(self.rng).make())
 
     def test_llama_to_other_numbers_of_ranks_and_back(self):
         model = Llama(self.rng).make()
-        self.convert("llama", model)
+        self.convert("llama_to_vllm", model)
         queries, keys, inner = model.queries * HEAD, model.keys * HEAD, model.inner
         total = queries + 2 * keys
         qkv, gate_up = "model.layers.{n}.self_attn.qkv_proj.weight", "model.layers.{n}.mlp.gate_up_proj.weight"
@@ -231,14 +273,14 @@ class Models(suite.Case):
 
     def test_heads_that_would_be_cut_are_refused(self):
         files.write(self.path("model.safetensors"), Llama(self.rng).make().tensors)
-        rules = self.text("cut.rules", self.rules("llama", 3))
+        rules = self.text("cut.rules", self.rules("llama_to_vllm", 3))
         said = self.refused("convert", "model.safetensors", "cut", "--to", "ranks", "--rules", rules)
         self.assertIn("part 1: 16 heads of 128 for the 3 shards of tp would be cut", said)
         self.assertIn("model.layers.0.self_attn.qkv_proj.weight", said)
 
     def test_inspect_shows_what_each_rank_gets(self):
         files.write(self.path("model.safetensors"), QwenMoe(self.rng).make().tensors)
-        rules = self.text("8.rules", self.rules("qwen_moe", 8, "{e:128}"))
+        rules = self.text("8.rules", self.rules("qwen_moe_to_vllm", 8, "{e:128}"))
         found = self.runs("inspect", "model.safetensors", "--rules", rules, "--tensor",
                           "model.layers.1.mlp.experts.w13_weight")
         lines = found.splitlines()

@@ -94,6 +94,40 @@ TEST(Heads, OfATensorAloneAreReplicatedAtBothEnds) {
         EXPECT_EQ(moved.targets[0][static_cast<std::size_t>(8 + rank)], bytes_of({heads_of("k", 4, 8, rank, 2)}, 3, 2));
 }
 
+TEST(Heads, MayHaveOneSizeForEachPart) {
+    // A part of one head is on every rank. Four ranks share the two heads of the second part.
+    const MovedModel moved =
+        moved_model("all u16[30,3]\n",
+                    "source s=2\nall = [s, -]\ntarget tp=4\n"
+                    "mixed = [tp heads of {4,5,3,1}, -] <- all[0:4, :] + all[4:14, :] + all[14:26, "
+                    ":] + all[26:30, :]\n",
+                    4);
+    EXPECT_EQ(moved.fault, "");
+    for (Index rank = 0; rank < 4; ++rank) {
+        const std::vector<Rows> tile = {{"all", 0, 4},
+                                        {"all", 4 + rank / 2 * 5, 9 + rank / 2 * 5},
+                                        {"all", 14 + 3 * rank, 17 + 3 * rank},
+                                        {"all", 26 + rank, 27 + rank}};
+        EXPECT_EQ(moved.targets[0][static_cast<std::size_t>(rank)], bytes_of(tile, 3, 2)) << rank;
+    }
+}
+
+TEST(Heads, AreTakenBackFromOneOfTheirCopies) {
+    const MovedModel moved = moved_model("qk u16[48,3]\n",
+                                         "source tp=4\nqk = [tp{16,32} heads of 4, -]\ntarget s=2[4,5]\n"
+                                         "q = [s, -] <- qk[0:16, :]\n"
+                                         "k = [s, -] <- qk[16:20, :] ++ qk[24:28, :] ++ qk[32:36, :] ++ qk[40:44, :]\n",
+                                         6);
+    EXPECT_EQ(moved.fault, "");
+    for (Index rank = 0; rank < 2; ++rank) {
+        EXPECT_EQ(moved.targets[0][static_cast<std::size_t>(4 + rank)],
+                  bytes_of({{"qk", 8 * rank, 8 * rank + 8}}, 3, 2));
+        const Index first = 16 + 16 * rank;
+        EXPECT_EQ(moved.targets[1][static_cast<std::size_t>(4 + rank)],
+                  bytes_of({{"qk", first, first + 4}, {"qk", first + 8, first + 12}}, 3, 2));
+    }
+}
+
 TEST(Heads, AreRepeatedInScalesToo) {
     const MovedModel moved = moved_model("q u8[64,4]\nk u8[16,4]\nqs f32[16,2]\nks f32[4,2]\n",
                                          "source s=2\notherwise = -\ntarget tp=8\n"

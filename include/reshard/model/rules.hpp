@@ -54,7 +54,8 @@ struct CheckpointMapping {
 /// from := part {("+" | "++") part} ["along" dimension];   + each part is cut by itself, ++ the whole is cut
 /// part := pattern ["[" slice {"," slice} "]"];            slice := ":" | from ":" to | index | "{" name "}"
 /// layout := "-" | "[" [entry {"," entry}] "]" | "blocks" n {"," n} "of" pattern
-/// entry := "-" | axes [cut | "{" extent {"," extent} "}"] ["heads" "of" n] | owner;   axes, cut: as in parse_layout
+/// entry := "-" | axes [cut | "{" extent {"," extent} "}"] ["heads" "of" head] | owner;   axes, cut: as in parse_layout
+/// head := n | "{" n {"," n} "}";   several are one for each part
 /// owner := "{" name "}@" axes [cut] | ("first" | "last" | shard) "@" axes;   no dimension
 /// pattern := bytes of names, "*" (anything), "{" name "}" (no dot) and "{" name ":" n "}" (a number below n).
 ///

@@ -220,6 +220,9 @@ TEST(ModelRules, AHeadThatWouldBeCutIsAnError) {
               "line 4 of the rules: a head has at least one index ('q')\n  q = [x heads of 0, -]\n                  ^");
     EXPECT_EQ(error("q = [x heads 4, -]\nk = -\n"),
               "line 4 of the rules: expected 'of' ('q')\n  q = [x heads 4, -]\n               ^");
+    EXPECT_EQ(error("qk = [x heads of {4,4,4}, -] <- q + k\n"),
+              "line 4 of the rules: 3 sizes of heads for 2 parts ('qk')\n  qk = [x heads of {4,4,4}, -] <- q + k\n"
+              "          ^");
     // The copies of k have other blocks than one scale tensor for all of qk.
     EXPECT_EQ(said("q u8[16,3]\nk u8[8,3]\ns f32[6,3]\n",
                    "source x=4\n* = -\ntarget x=4\nqk = [x heads of 4, -] <- q + k\nsc = blocks 4,1 of qk <- s\n"),
