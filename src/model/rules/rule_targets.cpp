@@ -1,4 +1,4 @@
-#include "src/model/rule_targets.hpp"
+#include "src/model/rules/rule_targets.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "src/base/try.hpp"
-#include "src/model/nearest_name.hpp"
-#include "src/model/rule_layout.hpp"
-#include "src/model/taken_part.hpp"
+#include "src/model/rules/nearest_name.hpp"
+#include "src/model/rules/rule_layout.hpp"
+#include "src/model/rules/taken_part.hpp"
 
 namespace reshard::notation {
 

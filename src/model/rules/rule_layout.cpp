@@ -1,11 +1,11 @@
-#include "src/model/rule_layout.hpp"
+#include "src/model/rules/rule_layout.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "src/base/try.hpp"
-#include "src/model/part_cut.hpp"
+#include "src/model/rules/part_cut.hpp"
 #include "src/text/cut.hpp"
 
 namespace reshard::notation {

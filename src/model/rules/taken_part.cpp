@@ -1,4 +1,4 @@
-#include "src/model/taken_part.hpp"
+#include "src/model/rules/taken_part.hpp"
 
 #include <numeric>
 

@@ -1,4 +1,4 @@
-#include "src/model/nearest_name.hpp"
+#include "src/model/rules/nearest_name.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "src/model/part_cut.hpp"
+#include "src/model/rules/part_cut.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "reshard/layout.hpp"
-#include "src/model/rule_lines.hpp"
+#include "src/model/rules/rule_lines.hpp"
 
 namespace reshard::notation {
 

@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 
 #include "src/base/try.hpp"
-#include "src/model/nearest_name.hpp"
-#include "src/model/rule_layout.hpp"
-#include "src/model/rule_targets.hpp"
-#include "src/model/tensor_blocks.hpp"
+#include "src/model/rules/nearest_name.hpp"
+#include "src/model/rules/rule_layout.hpp"
+#include "src/model/rules/rule_targets.hpp"
+#include "src/model/rules/tensor_blocks.hpp"
 
 namespace reshard {
 
