@@ -116,9 +116,10 @@ ROOMS = {
     "src/schedule": (["src/plan", *KERNELS], ["backends/backend", "execution", "planner/view", "planner/normalize_devices"]),
     "src/text": (["src/layout"], ["text", "planner/refinement", "planner/view", "planner/cost", "planner/schedule"]),
     "src/notations": (["src/layout", "src/text"], ["notations/notation", "notations/hlo", "planner/refinement"]),
-    "src/model": (["src/text", "src/schedule", "src/plan", *KERNELS],
-                  ["model/digest", "model/model_rows", "model/address", "model/pages", "model/transfer", "backends/backend", "planner/view",
-                   "planner/normalize_devices"]),
+    "src/model/rules": (["src/layout", "src/text"], ["text", "model/model_rows", "model/rules", "planner/view"]),
+    "src/model": (["src/text", "src/schedule", "src/plan", "src/model/rules", *KERNELS],
+                  ["model/digest", "model/model_rows", "model/address", "model/pages", "model/transfer", "backends/backend",
+                   "planner/view", "planner/normalize_devices"]),
     "src/emit": ([], ["text", "planner/refinement", "planner/view", "emit/interpret", "emit/write"]),
     "src/execute": (["src/plan", "src/judge", "src/schedule", *KERNELS], ["execute", "model/pack", "overlap/measure_work", "redistribute"]),
     "synth/search": (["src/plan", "src/price"], [*PLANNER, "synthesize"]),
@@ -133,11 +134,12 @@ ROOMS = {
     "backends/baseline": ([*MPI, *TRANSPORT], ["backends/mpi"]),
     **{room: ([*TRANSPORT, *NCCL[:floor]], ["backends/nccl"]) for floor, room in enumerate(NCCL)},
     "backends/doors": (["backends/local", *MPI], ["backends/local", "backends/mpi", "redistribute"]),
-    **{room: ([*KERNELS, "src/text", "src/model", *FILES[:floor]], ["files/load", "files/program", "redistribute"])
+    **{room: ([*KERNELS, "src/text", "src/model", "src/model/rules", *FILES[:floor]], ["files/load", "files/program", "redistribute"])
        for floor, room in enumerate(FILES)},
     "live": ([*KERNELS, "src/schedule", "src/model"], ["model/rules", "redistribute"]),  # the place of moves between jobs
     "report": ([], ALL),
-    **{room: ([*KERNELS, "src/schedule", "src/text", "files/base", "files/formats", "files/engine", "backends/baseline", *MPI,
+    **{room: ([*KERNELS, "src/schedule", "src/text", "files/base", "files/formats", "files/engine", "files",
+               "backends/baseline", *MPI,
                *TRANSPORT, "report", *TOOL[:floor]], ALL) for floor, room in enumerate(TOOL)},
     **{room: (["report", *C[:floor]], ALL) for floor, room in enumerate(C)},
     "bindings/scalapack": ([], ALL),
