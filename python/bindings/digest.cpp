@@ -14,7 +14,7 @@ namespace {
 
 using namespace nb::literals;
 
-using RowNumbers = nb::ndarray<const Index, nb::shape<-1, 8>, nb::c_contig, nb::device::cpu>;
+using DigestedRows = nb::ndarray<const Index, nb::shape<-1, 8>, nb::c_contig, nb::device::cpu>;
 
 // The bytes of a dense array on the host.
 std::span<std::byte> bytes_in(const Array& array, const char* what) {
@@ -51,7 +51,7 @@ Digest copied(const DigestKeys& keys, nb::handle source, nb::handle target, Inde
     return keys.copy(bytes, place.data(), position, number);
 }
 
-Digest of_rows(const DigestKeys& keys, const RowNumbers& numbers, nb::list tiles, bool sends) {
+Digest of_rows(const DigestKeys& keys, const DigestedRows& numbers, nb::list tiles, bool sends) {
     std::vector<Array> arrays;
     for (nb::handle tile : tiles) arrays.push_back(array_of(tile, "tiles", Access::read));
     std::vector<std::span<const std::byte>> bytes;
