@@ -140,6 +140,7 @@ ROOMS = {
     **{room: (["report", *C[:floor]], ALL) for floor, room in enumerate(C)},
     "bindings/scalapack": ([], ALL),
     "python/bindings": (["report"], ALL),
+    "python/bindings/programs": (["report", "python/bindings"], ALL),
 }
 GROUND = ["src/base", "src/tables"]
 ROOMS = {room: ([*GROUND[:GROUND.index(room) if room in GROUND else None], *below], public)
