@@ -312,13 +312,16 @@ End Timed.
 Theorem fits_iff lasts : fits <-> exists s, keeps lasts s.
 Proof. split; [exists (start lasts); apply times_keep; auto | intros [s K]; eapply keeps_fits; eauto]. Qed.
 
-(* Executions.  Each device starts its activities in the order, as soon as inputs, engines and cards, earlier takers and
-   memory allow; an activity that runs may end at any time.  Memory counts at once, whoever frees it. *)
+(* Executions.  An activity starts as soon as inputs, engines and cards, earlier takers and memory allow, and the earlier
+   activities that it follows have started: none, or all of its device, as a runtime likes.  An activity that runs may
+   end at any time.  Memory counts at once, whoever frees it. *)
+Variable follows : nat -> nat -> bool.
 Definition add (j : nat) (f : nat -> bool) (i : nat) : bool := (i =? j) || f i.
 Inductive step : (nat -> bool) * (nat -> bool) -> (nat -> bool) * (nat -> bool) -> Prop :=
 | begins S E j : j < n -> S j = false ->
     (forall i, i < j -> waits i j = true -> E i = true) ->
     (forall i p, i < j -> takes i p = true -> takes j p = true -> S i = true) ->
+    (forall i, i < j -> follows i j = true -> S i = true) ->
     (forall p, takes j p = true -> hold (add j S) E p <= limit p) -> step (S, E) (add j S, E)
 | finishes S E j : j < n -> S j = true -> E j = false -> step (S, E) (S, add j E).
 Inductive runs : nat -> (nat -> bool) * (nat -> bool) -> Prop :=
@@ -337,7 +340,7 @@ Lemma takers_first k a : runs k a -> forall i j p, i < j -> takes i p = true -> 
   fst a j = true -> fst a i = true.
 Proof.
   induction 1 as [|k a b R IH T]; simpl; [congruence|].
-  destruct T as [S E x X N W K M|S E x X H N]; simpl in *.
+  destruct T as [S E x X N W K L M|S E x X H N]; simpl in *.
   - intros i j p I Ti Tj A. apply add_old. apply add_inv in A as [A|A]; [subst; eauto|]. eapply IH; eauto.
   - apply IH.
 Qed.
@@ -345,7 +348,7 @@ Qed.
 Theorem never_over : fits -> forall k a p, runs k a -> hold (fst a) (snd a) p <= limit p.
 Proof.
   intros [Z _] k a p R. induction R as [|k a b R IH T]; simpl; auto.
-  destruct T as [S E x X N W K M|S E x X H N]; simpl in *.
+  destruct T as [S E x X N W K L M|S E x X H N]; simpl in *.
   - destruct (takes x p) eqn:Q; auto.
     eapply Nat.le_trans; [|apply IH]. apply held_le. intros b I P B. apply counts_more; auto.
     intros m E' A. apply add_inv in A as [A|A]; auto. subst m. exfalso.
@@ -395,7 +398,7 @@ Theorem runs_end k a : runs k a -> k <= 2 * n.
 Proof.
   assert (H : runs k a -> k = count (fst a) n + count (snd a) n).
   { induction 1 as [|k a b R IH T]; simpl; [rewrite count_none; auto|].
-    destruct T as [S E x X N W K M|S E x X H N]; simpl in *;
+    destruct T as [S E x X N W K L M|S E x X H N]; simpl in *;
       rewrite count_add, (proj2 (Nat.ltb_lt _ _) X) by auto; lia. }
   intros R. rewrite (H R). pose proof (count_le (fst a) n). pose proof (count_le (snd a) n). lia.
 Qed.

@@ -130,6 +130,10 @@ class Programs(unittest.TestCase):
             printed, made = json.loads(ran.stdout), reshard.schedule(program)
             self.assertEqual([(one["start_ps"], one["end_ps"], one.get("move") or one["task"]) for one in printed["order"]],
                              [(round(one.start * 1e12), round(one.end * 1e12), one.name) for one in made.order])
+            for device in (0, 2):
+                ran = subprocess.run([tool, "schedule", "-", "--script", str(device)], input=str(program),
+                                     capture_output=True, text=True, check=True)
+                self.assertEqual(json.loads(ran.stdout), made.script(device))
             self.assertEqual([one["peak_bytes"] for one in printed["devices"]], [one.peak_bytes for one in made.devices])
 
     def test_wrong_tasks_are_not_added(self):
@@ -168,6 +172,7 @@ class Programs(unittest.TestCase):
         lost.task("a", "x=2", 1.0, uses={"nothing": "f32[4@x]"})
         self.assertRaisesRegex(reshard.InputError, "nothing", reshard.schedule, lost)
         self.assertEqual(reshard.schedule(reshard.Program()).order, [])
+        self.assertRaisesRegex(reshard.InputError, "device 4 is in no mesh", reshard.schedule(refit()).script, 4)
 
     def test_tasks_that_are_added_meanwhile(self):
         program, ends = reshard.Program.generate(PROGRAMS[1]), []
