@@ -18,6 +18,7 @@ from ._local import Local, local
 from .checkpoints import load, save
 from .digests import DigestKeys
 from .errors import BackendError, Error, InfeasibleError, InputError, UnsupportedError
+from .pipelines import pipeline_of_rows
 from .programs import Program
 from .rows import CheckpointMapping, RowSchedule, row_dtype, schedule_rows
 from .tiles import empty_tile, join, split
@@ -26,7 +27,7 @@ __all__ = ["Alternative", "BackendError", "Capabilities", "DeviceMemory", "Diges
            "InfeasibleError", "InputError", "Layout", "ListPlan", "Local", "Machine", "Mesh", "CheckpointMapping", "Operation", "PieceChoice", "Plan",
            "Program", "RowSchedule", "Schedule", "ScheduledActivity", "Split", "Step", "TileProgram", "UnsupportedError", "WorkTimes", "choose_pieces", "empty_tile",
            "errors", "explain", "join", "load", "local", "measure_work", "mpi", "nccl", "notations", "parse_layout",
-           "parse_mesh", "planning_rules", "portable", "program_generators", "row_dtype", "save", "schedule", "schedule_rows", "split", "synthesize",
+           "parse_mesh", "pipeline_of_rows", "planning_rules", "portable", "program_generators", "row_dtype", "save", "schedule", "schedule_rows", "split", "synthesize",
            "synthesize_list", "translate"]
 
 

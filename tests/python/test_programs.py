@@ -120,6 +120,49 @@ class Programs(unittest.TestCase):
             {"task": "c", "mesh": "x=2", "seconds": 1.0, "uses": {"w": "f32[8@x]", "g": "f32[8@x]"},
              "makes": {"h": "f32[8@x]"}, "donates": ["g"]}])
 
+    def rows_of(self, program, split):
+        """The rows of a generated pipeline as torch writes them; 1F0 is F1.0 here. `split`: B is only the input's gradient."""
+        rows = {}
+        for line in map(json.loads, str(program).splitlines()):
+            if "task" in line:
+                kind, stage, batch = re.fullmatch(r"(.)(\d+)\.(\d+)", line["task"]).groups()
+                rows.setdefault(line["mesh"], []).append(f"{stage}{'I' if split and kind == 'B' else kind}{batch}")
+        meshes = sorted(rows, key=lambda mesh: reshard.parse_mesh(mesh).devices)
+        return "\n".join(",".join(rows[mesh]) + ",," for mesh in meshes), meshes
+
+    def test_rows_of_torch_are_the_generated_pipelines(self):
+        for text in ("gpipe", "1f1b", "eager", "interleaved chunks=2", "zero_bubble"):
+            with self.subTest(text):
+                made = reshard.Program.generate(f"{text} stages=3 microbatches=6 forward=10ms backward=20ms move=4ms width=2")
+                rows, meshes = self.rows_of(made, "zero" in text)
+                read = reshard.pipeline_of_rows(rows, meshes, {"F": 0.01, "B": 0.02, "I": 0.02, "W": 0.01},
+                                                message="u8[2097152@d]", activation="u8[33554432@d]", move_seconds=0.004)
+                self.assertEqual(len(read), len(made))
+                ours, theirs = reshard.schedule(read, 300), reshard.schedule(made, 300)
+                self.assertEqual((ours.seconds, ours.written_seconds, ours.lower_bound_seconds),
+                                 (theirs.seconds, theirs.written_seconds, theirs.lower_bound_seconds))
+                self.assertEqual([(one.device, one.peak_bytes) for one in ours.devices],
+                                 [(one.device, one.peak_bytes) for one in theirs.devices])
+                self.assertGreater(self.keeps_the_rules(read, ours), 20)
+
+    def test_stages_of_other_widths(self):
+        layouts = {"message": "bf16[64@t,32]", "activation": "bf16[256@t,32]"}
+        read = reshard.pipeline_of_rows("0F0,0F1,,0B0,0B1\n,1F0,1B0,1F1,1B1", ["t=2[0,1]", "t=4[2,3,4,5]"],
+                                        {"F": 1e-3, "B": 2e-3}, **layouts)
+        made = reshard.schedule(read)
+        self.assertEqual({(one.array, one.source.mesh == one.target.mesh) for one in made.order if one.is_move},
+                         {("x1.0", False), ("x1.1", False), ("g1.0", False), ("g1.1", False)})
+        wrong = [("0F0,0SEND_F0", "row 1, column 2: '0SEND_F0' is no compute action"), ("0F0,0F0", "row 1: 0F0 is there twice"),
+                 ("0F0,0B0,0I0", "0I0 is there twice"), ("0B0,0F0", "row 1 waits for ever at 0B0"), ("0F0,0W0", "0W0 has no time"),
+                 ("1F0,0F0", "row 1 waits for ever at 1F0"), ("0F0\n0B0", "2 rows; one for each of 1 meshes")]
+        for rows, words in wrong:
+            with self.subTest(rows), self.assertRaisesRegex(reshard.InputError, words):
+                reshard.pipeline_of_rows(rows, ["t=2"], {"F": 1e-3, "B": 2e-3, "I": 1e-3}, **layouts)
+        with self.assertRaisesRegex(reshard.InputError, "stage 0 is on rows 1 and 2"):
+            reshard.pipeline_of_rows("0F0\n0B0", ["t=2", "t=2[2,3]"], {"F": 1.0, "B": 1.0}, **layouts)
+        with self.assertRaisesRegex(reshard.InputError, "1 layouts of message; one for each of 2 rows"):
+            reshard.pipeline_of_rows("0F0\n1F0", ["t=2", "t=2[2,3]"], {"F": 1.0}, message=["u8[4]"], activation="u8[4]")
+
     def test_the_tool_has_the_same_schedule(self):
         tool = os.environ.get("RESHARD_TOOL")
         if not tool:
