@@ -178,7 +178,7 @@ void set_time(Json& json, Index picoseconds) {
     }
 }
 
-// The text of a layout, with its mesh if it is not that of its task.
+// The text of a layout, with its mesh if the mesh differs from the task's.
 Json layout_json(const Layout& layout, const Mesh& mesh) {
     Json json{{"layout", reshard::format(layout)}};
     if (layout.mesh != mesh) json["mesh"] = reshard::format(layout.mesh);

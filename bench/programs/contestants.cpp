@@ -156,7 +156,7 @@ Contest latency_hiding(const Activities& limited) {
     Index now = 0;
     Order order;
     while (static_cast<int>(order.size()) < count) {
-        // Of the moves that are ready, the first one, from the end, sets out.
+        // In reversed time, the move that has been ready longest begins.
         int move = -1;
         for (const auto& [j, at] : ready)
             if (program.all[j].moves && flying.empty() && at <= now &&

@@ -1,4 +1,4 @@
-// What others do, as orders and times of the same program. Their code is not copied: these are their published rules.
+// The published rules of other schedulers, as orders and times of our program. Their code is not copied.
 #pragma once
 
 #include "synth/program/times.hpp"

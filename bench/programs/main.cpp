@@ -1,6 +1,6 @@
 // Published schedules beside ours, in the model of the planner: program_bench [ROUNDS]. A ratio is the end of the base
-// over the end of a schedule. The base is the blocking order, for a pipeline that of 1F1B, and for a refit the lock
-// step: everything one by one.
+// over the end of a schedule. The base blocks at each move: 1F1B for a pipeline, and the lock step for a refit, which
+// does everything one by one.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

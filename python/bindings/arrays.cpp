@@ -8,6 +8,7 @@
 #include <functional>
 #include <initializer_list>
 
+#include "python/bindings/gil.hpp"
 #include "reshard/text.hpp"
 #include "src/tables/dtypes.hpp"
 
@@ -181,7 +182,7 @@ nb::capsule keeper_of(std::unique_ptr<Memory> memory) {
     return {new Kept{std::move(memory), {}}, [](void* held) noexcept {
                 auto* const kept = static_cast<Kept*>(held);
                 if (!kept->home.here()) return;
-                const nb::gil_scoped_release unlocked;  // a device may have to end work that other threads go on with
+                const Unlocked unlocked;  // a device may have to end work that other threads go on with
                 delete kept;
             }};
 }
@@ -196,6 +197,12 @@ void expect_host(const Array& array, const char* what) {
         raise({Code::unsupported, fmt::format("`{}` lies in a device's memory, and this moves the host's; "
                                               "reshard.nccl.redistribute moves arrays on devices",
                                               what)});
+}
+
+std::span<std::byte> dense_bytes(const Array& array, const char* what) {
+    expect_host(array, what);
+    if (!array.row_major()) raise({Code::mismatch, fmt::format("`{}` is not dense and row-major", what)});
+    return {array.bytes, array.size_bytes()};
 }
 
 void expect_pageable(const Array& array, const char* what) {

@@ -42,6 +42,8 @@ void expect_host(const Array& array, const char* what);
 void expect_cuda(const Array& array, const char* what);  ///< likewise
 /// Checks that the memory is on the host and not page-locked: then its pages can be exchanged. Raises UnsupportedError.
 void expect_pageable(const Array& array, const char* what);
+/// The bytes of an array on the host. Raises UnsupportedError, and InputError if it is not dense and row-major.
+[[nodiscard]] std::span<std::byte> dense_bytes(const Array& array, const char* what);
 /// Checks the element type, and that the shape is that of the rank's tile. Raises InputError.
 void expect_tile(const Array& array, const char* what, DType dtype, const std::vector<Index>& shape, Index rank);
 

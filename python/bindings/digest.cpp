@@ -8,20 +8,12 @@
 #include "python/bindings/arrays.hpp"
 #include "python/bindings/convert.hpp"
 #include "python/bindings/core.hpp"
+#include "python/bindings/row_transport.hpp"
 
 namespace reshard::python {
 namespace {
 
 using namespace nb::literals;
-
-using DigestedRows = nb::ndarray<const Index, nb::shape<-1, 8>, nb::c_contig, nb::device::cpu>;
-
-// The bytes of a dense array on the host.
-std::span<std::byte> bytes_in(const Array& array, const char* what) {
-    expect_host(array, what);
-    if (!array.row_major()) raise({Code::mismatch, fmt::format("`{}` is not dense and row-major", what)});
-    return {array.bytes, array.size_bytes()};
-}
 
 void expect_place(Index position, Index number, std::size_t bytes) {
     if (position < 0 || !checked_add(position, static_cast<Index>(bytes)))
@@ -31,7 +23,7 @@ void expect_place(Index position, Index number, std::size_t bytes) {
 
 Digest digest_of(const DigestKeys& keys, nb::handle object, Index position, Index number) {
     const Array array = array_of(object, "array", Access::read);
-    const std::span<const std::byte> bytes = bytes_in(array, "array");
+    const std::span<const std::byte> bytes = dense_bytes(array, "array");
     expect_place(position, number, bytes.size());
     const Unlocked unlocked;
     return keys.of(bytes, position, number);
@@ -40,8 +32,8 @@ Digest digest_of(const DigestKeys& keys, nb::handle object, Index position, Inde
 Digest copied(const DigestKeys& keys, nb::handle source, nb::handle target, Index position, Index number) {
     const Array from = array_of(source, "source", Access::read);
     const Array to = array_of(target, "target", Access::write);
-    const std::span<const std::byte> bytes = bytes_in(from, "source");
-    const std::span<std::byte> place = bytes_in(to, "target");
+    const std::span<const std::byte> bytes = dense_bytes(from, "source");
+    const std::span<std::byte> place = dense_bytes(to, "target");
     if (bytes.size() != place.size())
         raise({Code::mismatch, fmt::format("the source has {} bytes, the target {}", bytes.size(), place.size())});
     expect_place(position, number, bytes.size());
@@ -51,13 +43,12 @@ Digest copied(const DigestKeys& keys, nb::handle source, nb::handle target, Inde
     return keys.copy(bytes, place.data(), position, number);
 }
 
-Digest of_rows(const DigestKeys& keys, const DigestedRows& numbers, nb::list tiles, bool sends) {
+Digest of_rows(const DigestKeys& keys, const RowNumbers& numbers, nb::list tiles, bool sends) {
     std::vector<Array> arrays;
     for (nb::handle tile : tiles) arrays.push_back(array_of(tile, "tiles", Access::read));
     std::vector<std::span<const std::byte>> bytes;
-    for (const Array& array : arrays) bytes.emplace_back(bytes_in(array, "tiles"));
-    static_assert(sizeof(Row) == 8 * sizeof(Index));
-    const std::span<const Row> rows(reinterpret_cast<const Row*>(numbers.data()), numbers.shape(0));
+    for (const Array& array : arrays) bytes.emplace_back(dense_bytes(array, "tiles"));
+    const std::span<const Row> rows = given_rows(numbers);
     auto made = [&] {
         const Unlocked unlocked;
         return digest_rows(keys, rows, bytes, sends ? RowSide::send : RowSide::receive);
@@ -67,7 +58,7 @@ Digest of_rows(const DigestKeys& keys, const DigestedRows& numbers, nb::list til
 
 Digest of_tile(const DigestKeys& keys, const Layout& layout, Index rank, nb::handle tile, Index number) {
     const Array array = array_of(tile, "tile", Access::read);
-    const std::span<const std::byte> bytes = bytes_in(array, "tile");
+    const std::span<const std::byte> bytes = dense_bytes(array, "tile");
     expect_place(0, number, bytes.size());
     auto made = [&] {
         const Unlocked unlocked;

@@ -15,13 +15,7 @@ namespace {
 
 using namespace nb::literals;
 
-using RowNumbers = nb::ndarray<const Index, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Addresses = nb::ndarray<const std::uint64_t, nb::c_contig, nb::device::cpu>;
-
-std::span<const Row> rows_of(const RowNumbers& numbers) {
-    if (numbers.shape(1) != 8) raise({Code::mismatch, "rows have eight numbers each, as reshard.rows.row_dtype says"});
-    return {reinterpret_cast<const Row*>(numbers.data()), numbers.shape(0)};
-}
 
 std::span<const std::uint64_t> addresses_of(const Addresses& addresses) { return {addresses.data(), addresses.size()}; }
 
@@ -44,14 +38,8 @@ struct Tiles {
     }
 };
 
-std::span<std::byte> dense_bytes(const Array& array, const char* what) {
-    expect_host(array, what);
-    if (!array.row_major()) raise({Code::mismatch, fmt::format("`{}` is not dense and row-major", what)});
-    return array.extent();
-}
-
 void pack_rows(const RowNumbers& numbers, const nb::list& tiles, nb::handle packed, int threads) {
-    const std::span<const Row> rows = rows_of(numbers);
+    const std::span<const Row> rows = given_rows(numbers);
     const Tiles sources(tiles, Access::read);
     const Array target = array_of(packed, "out", Access::write);
     const std::span<std::byte> bytes = dense_bytes(target, "out");
@@ -63,7 +51,7 @@ void pack_rows(const RowNumbers& numbers, const nb::list& tiles, nb::handle pack
 }
 
 void unpack_rows(const RowNumbers& numbers, nb::handle packed, const nb::list& tiles, int threads) {
-    const std::span<const Row> rows = rows_of(numbers);
+    const std::span<const Row> rows = given_rows(numbers);
     const Tiles targets(tiles, Access::write);
     const Array source = array_of(packed, "packed", Access::read);
     const std::span<const std::byte> bytes = dense_bytes(source, "packed");
@@ -76,7 +64,7 @@ void unpack_rows(const RowNumbers& numbers, nb::handle packed, const nb::list& t
 
 nb::tuple addressed_rows(const RowNumbers& numbers, bool sends, const Addresses& own, std::uint64_t device,
                          const Addresses& peers, Index arrays, const Addresses& devices) {
-    const std::span<const Row> rows = rows_of(numbers);
+    const std::span<const Row> rows = given_rows(numbers);
     auto made = [&] {
         const Unlocked unlocked;
         return addressed(rows, sends ? RowSide::send : RowSide::receive, {addresses_of(own), device},
@@ -100,7 +88,7 @@ nb::object blocks(const nb::ndarray<const std::uint64_t, nb::ndim<2>, nb::c_cont
 
 nb::list buckets(const RowNumbers& numbers, Index staging_bytes) {
     nb::list all;
-    for (std::vector<Row>& bucket : unwrap(buckets_of(rows_of(numbers), staging_bytes)))
+    for (std::vector<Row>& bucket : unwrap(buckets_of(given_rows(numbers), staging_bytes)))
         all.append(numbers_of<Index>(std::move(bucket)));
     return all;
 }
@@ -110,8 +98,9 @@ using Chosen = std::tuple<Index, bool, Index, Index, double, double>;
 std::vector<Chosen> choose(const RowNumbers& numbers, Index rank, Index block_picoseconds, Index wire_bytes_per_second,
                            Index pack_bytes_per_second, Index staging_bytes) {
     std::vector<Chosen> all;
-    for (const PeerTransfer& one : unwrap(choose_transfers(
-             rows_of(numbers), rank, {block_picoseconds, wire_bytes_per_second, pack_bytes_per_second}, staging_bytes)))
+    for (const PeerTransfer& one :
+         unwrap(choose_transfers(given_rows(numbers), rank,
+                                 {block_picoseconds, wire_bytes_per_second, pack_bytes_per_second}, staging_bytes)))
         all.emplace_back(one.peer, one.packed, one.bytes, one.blocks,
                          static_cast<double>(one.direct_picoseconds) * 1e-12,
                          static_cast<double>(one.packed_picoseconds) * 1e-12);
@@ -122,7 +111,7 @@ std::vector<Chosen> choose(const RowNumbers& numbers, Index rank, Index block_pi
 
 void add_row_transport(nb::module_& module) {
     module.def(
-        "packed_bytes", [](const RowNumbers& rows) { return unwrap(packed_bytes(rows_of(rows))); }, "rows"_a);
+        "packed_bytes", [](const RowNumbers& rows) { return unwrap(packed_bytes(given_rows(rows))); }, "rows"_a);
     module.def("pack_rows", pack_rows, "rows"_a, "tiles"_a, "out"_a, "threads"_a);
     module.def("unpack_rows", unpack_rows, "rows"_a, "packed"_a, "tiles"_a, "threads"_a);
     module.def("addressed_rows", addressed_rows, "rows"_a, "sends"_a, "own"_a, "device"_a, "peers"_a, "arrays"_a,

@@ -1,4 +1,4 @@
-// Vectors of structures of equal numbers as two-dimensional arrays of numpy, without copies.
+// Rows and other structures of equal numbers as two-dimensional arrays of numpy, without copies.
 #pragma once
 
 #include <nanobind/ndarray.h>
@@ -6,8 +6,18 @@
 #include <vector>
 
 #include "python/bindings/errors.hpp"
+#include "reshard/model/rows.hpp"
 
 namespace reshard::python {
+
+using RowNumbers = nb::ndarray<const Index, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+/// The rows in an array of numpy. InputError: not eight numbers each.
+[[nodiscard]] inline std::span<const Row> given_rows(const RowNumbers& numbers) {
+    static_assert(sizeof(Row) == 8 * sizeof(Index));
+    if (numbers.shape(1) != 8) raise({Code::mismatch, "rows have eight numbers each, as reshard.rows.row_dtype says"});
+    return {reinterpret_cast<const Row*>(numbers.data()), numbers.shape(0)};
+}
 
 /// An array with one line for each element. It owns the vector.
 template <class Number, class Element>

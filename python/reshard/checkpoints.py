@@ -75,11 +75,14 @@ def save(comm: MPI.Comm, path: str | os.PathLike[str], tiles: Mapping[str, Any],
     before all data is on the disk. reshard.json has the checksums. cast, memory, jobs and errors: as load.
     """
     module, address = _module(comm)
-    for mapping, name in ((tiles, "tiles"), (shapes, "shapes")):
-        if mapping is not None and not isinstance(mapping, Mapping):
+    for mapping, name in ((tiles, "tiles"), ({} if shapes is None else shapes, "shapes")):
+        if not isinstance(mapping, Mapping):
             raise TypeError(f"`{name}` is a dict by the names of tensors, not {type(mapping).__name__}")
     arrays = [numpy.ascontiguousarray(tile) if isinstance(tile, numpy.ndarray) and tile.ndim else tile
               for tile in tiles.values()]
+    for name, array in zip(tiles, arrays):
+        if not hasattr(array, "shape"):
+            raise TypeError(f"the tile of `{name}` is an array, not {type(array).__name__}")
     whole = [[int(extent) for extent in (shapes or {}).get(name, array.shape)] for name, array in zip(tiles, arrays)]
     module.save(address, os.fspath(path), [*tiles], whole, arrays, form or "", rules, _casts(cast), memory, jobs)
 

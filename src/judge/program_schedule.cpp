@@ -235,7 +235,7 @@ private:
         return verdict;
     }
 
-    // What the devices of a place take and give back if activities run at these moments.
+    // The memory that the devices of a place take and give back if activities run at these moments.
     [[nodiscard]] Ledger ledger(const DeviceClass& place, const std::vector<Moment>& moments) const {
         Ledger ledger;
         for (std::size_t i = 0; i < instances_.size(); ++i) {

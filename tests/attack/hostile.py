@@ -105,6 +105,11 @@ class Liar(numpy.ndarray):
     def view(self, *_):
         return numpy.zeros(3)
 
+    def __repr__(self):
+        raise Raised("numpy cannot show an array with a wrong shape")
+
+    __str__ = __repr__
+
 
 class Capsule:
     """Returns a DLPack capsule that is no capsule, or the same capsule again and again."""

@@ -414,9 +414,11 @@ def child(*arguments, patience=None):
         for line in ran.stdout:
             state["heard"] = time.monotonic()
             word, _, text = line.rstrip("\n").partition(" ")
+            if state["wrong"]:
+                continue  # the child runs on until it is killed
             if word == "RUN":
                 lines.append(text)
-            elif word == "WRONG" and not state["wrong"]:
+            elif word == "WRONG":
                 state["wrong"] = text
                 ran.kill()
             elif word == "END":
@@ -516,8 +518,8 @@ def main():
                 try:
                     attack(seed, folder)
                 except Failure as failure:
-                    print(f"{HERE.name} --seed {seed}   ({kind}): {failure}")
-                    print("the least code:", *smallest(kind, failure.lines, folder), sep="\n  ", flush=True)
+                    print("the least code:", *smallest(kind, failure.lines, folder), sep="\n  ")
+                    print(f"{HERE.name} --seed {seed}   ({kind}): {failure}", flush=True)  # last: reports cut the beginning
                     sys.exit(1)
             seed += 1
             if given.seed is not None or (time.monotonic() - begin > seconds and seed - first >= len(KINDS)):

@@ -222,7 +222,8 @@ Layout periodic_layout(std::mt19937_64& random, const Mesh& mesh, const std::arr
     return layout;
 }
 
-// Cuts in pieces: as digits if they are products of digits. Else the tile is reordered where its dimension is whole.
+// Cuts in pieces: as digits if they are products of digits. If they are not, a tile is reordered while its
+// dimension is whole.
 TEST(PortableMeaning, CutsInPieces) {
     std::mt19937_64 random(drawn_seed());
     int ran = 0;

@@ -10,20 +10,15 @@
 
 #include "src/copy/kernels/dispatch.hpp"
 #include "src/copy/multi_copy.hpp"
+#include "support/random_bytes.hpp"
 
 namespace reshard {
 namespace {
 
-using Random = std::mt19937_64;
-using Bytes = std::vector<std::byte>;
-
-Index below(Random& random, Index bound) { return static_cast<Index>(random() % static_cast<std::uint64_t>(bound)); }
-
-Bytes random_bytes(Random& random, Index bytes) {
-    Bytes made(static_cast<std::size_t>(bytes));
-    for (std::byte& byte : made) byte = static_cast<std::byte>(random());
-    return made;
-}
+using test::below;
+using test::Bytes;
+using test::Random;
+using test::random_bytes;
 
 constexpr std::array<Store, 2> stores = {Store::cached, Store::streaming};
 

@@ -7,21 +7,12 @@
 #include "src/base/hash.hpp"
 #include "support/anywhere.hpp"
 #include "support/property.hpp"
+#include "support/random_bytes.hpp"
 
 namespace reshard::test {
 namespace {
 
 __extension__ using Wide = unsigned __int128;
-using Random = std::mt19937_64;
-using Bytes = std::vector<std::byte>;
-
-Index below(Random& random, Index bound) { return static_cast<Index>(random() % static_cast<std::uint64_t>(bound)); }
-
-Bytes random_bytes(Random& random, Index bytes) {
-    Bytes made(static_cast<std::size_t>(bytes));
-    for (std::byte& byte : made) byte = static_cast<std::byte>(random());
-    return made;
-}
 
 // The formula of the header, byte by byte.
 Digest by_formula(std::uint64_t seed, std::span<const std::byte> bytes, Index position, Index array) {

@@ -13,12 +13,11 @@ namespace reshard::files {
 ///      "after": [name], "scratch": bytes, "engine": name}
 ///     {"limit": bytes, "mesh": mesh}
 /// A use is a layout, or {"layout": layout, "mesh": mesh, "again": true, "seconds": number}, or a list of them. A made
-/// array is a layout, or
-/// {"layout": layout, "mesh": mesh, "kept": true}. Meshes and layouts are written as parse_mesh and parse_layout read
-/// them; the mesh of a layout is that of its task if it is not given. Times are "seconds" or whole "picoseconds". Sizes
-/// are numbers or text such as "16MiB". Empty lines are skipped.
-/// Errors, with the number of the line: io (no JSON); syntax (a field that is unknown, missing or of another type);
-/// as the parsers. The program is not validated.
+/// array is a layout, or {"layout": layout, "mesh": mesh, "kept": true}. Meshes and layouts are written as parse_mesh
+/// and parse_layout read them. A layout without a mesh is on its task's mesh. Times are "seconds" or whole
+/// "picoseconds". Sizes are numbers or text such as "16MiB". Empty lines are skipped. Errors, with the number of the
+/// line: io (no JSON); syntax (a field that is unknown, missing or of another type); as the parsers. The program is not
+/// validated.
 [[nodiscard]] Result<Program> parse_program(std::string_view lines);
 
 /// Adds one such line to a program. If it fails, the program is as before. Errors: as parse_program, without a number.

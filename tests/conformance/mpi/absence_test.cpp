@@ -13,6 +13,7 @@
 #include "conformance/mpi/registered/mapped.hpp"
 #include "reshard/backends/mpi.hpp"
 #include "support/time.hpp"
+#include "support/world.hpp"
 
 namespace reshard::conformance {
 namespace {
@@ -21,12 +22,6 @@ using enum StepKind;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto timeout = std::chrono::milliseconds(500);
-
-int world_rank() {
-    int rank = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    return rank;
-}
 
 Plan turning_plan() {
     return *plan_of(fmt::format("x={}", harness().ranks()), "f32[24@x,16]", exchange, "f32[24,16@x]");

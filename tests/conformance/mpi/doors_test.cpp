@@ -13,23 +13,12 @@
 #include "reshard/backends/mpi.hpp"
 #include "reshard/redistribute.hpp"
 #include "reshard/text.hpp"
+#include "support/world.hpp"
 
 namespace reshard {
 namespace {
 
 constexpr double untouched = -1;
-
-int world_rank() {
-    int rank = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    return rank;
-}
-
-int world_size_of() {
-    int ranks = 0;
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    return ranks;
-}
 
 struct Pair {
     Layout source;
@@ -57,7 +46,7 @@ std::vector<Pair> pairs() {
 
 double value_at(Index row, Index column) { return static_cast<double>(100 * row + column + 1); }
 
-// Of a sum each rank holds its share.
+// The elements of this rank's tile. If ranks add, each holds its share of the sum.
 std::vector<double> values(const Layout& layout, int ranks_that_add) {
     std::vector<double> all;
     const Tile own = tile(layout, world_rank());

@@ -14,6 +14,7 @@
 #include "reshard/backends/mpi.hpp"
 #include "reshard/text.hpp"
 #include "src/copy/kernels/dispatch.hpp"
+#include "support/world.hpp"
 
 namespace reshard::conformance {
 namespace {
@@ -23,12 +24,6 @@ using enum StepKind;
 Item turning_item(Index ranks) {
     return {*plan_of(fmt::format("x={}", ranks), "f32[13@x,7]", exchange, "f32[13,7@x]"), Style::padded,
             Style::column_major};
-}
-
-int world_rank() {
-    int rank = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    return rank;
 }
 
 // Two halves run different plans at the same time, each on its own communicator with the ranks reversed.

@@ -14,21 +14,10 @@
 
 #include "reshard/backends/mpi.hpp"
 #include "reshard/redistribute.hpp"
+#include "support/world.hpp"
 
 namespace reshard {
 namespace {
-
-int world_rank() {
-    int rank = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    return rank;
-}
-
-int world_size_of() {
-    int ranks = 0;
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    return ranks;
-}
 
 struct Pair {
     Layout source;

@@ -33,6 +33,13 @@ def square(x, source=None):
     return (reshard.jax.reshard(x, TARGET, source=source) ** 2).sum()
 
 
+def received_by_both(source, target):
+    """The bytes that a device receives in our program and in XLA's, for an array of 256 x 64 x 256."""
+    held = jax.ShapeDtypeStruct((256, 64, 256), X.dtype, sharding=source)
+    return [_hlo.received(jax.jit(lambda x, move=move: move(x, target)).lower(held).compile().as_text())
+            for move in (reshard.jax.reshard, jax.lax.with_sharding_constraint)]
+
+
 class Inside(unittest.TestCase):
     """Under jit, with axes of type Auto."""
 
@@ -48,17 +55,24 @@ class Inside(unittest.TestCase):
 
     def test_on_cores_of_a_host_a_permute_spares_copies_where_xla_receives_as_much(self):
         mesh = devices.mesh_of(a=2, b=2, c=2)
-        ends = [devices.named(mesh, "a", "b"), devices.named(mesh, "c", None, ("b", "a"))]
+        ends = [devices.named(mesh, "c", None, "b"), devices.named(mesh, None, "b", ("a", "c"))]
         layouts = [named_layout(end, (256, 64, 256), X.dtype) for end in ends]
         host, other = (_program.program(*layouts, hosted).plan for hosted in (True, False))
         self.assertEqual([step.kind for step in host.steps], ["slice", "permute", "all_to_all"])
         self.assertEqual([step.kind for step in other.steps], ["slice", "all_to_all", "all_to_all"])
         self.assertLess(other.received_bytes, host.received_bytes)
-        held = jax.ShapeDtypeStruct((256, 64, 256), X.dtype, sharding=ends[0])
-        ours, theirs = (_hlo.received(jax.jit(lambda x, move=move: move(x, ends[1])).lower(held).compile().as_text())
-                        for move in (reshard.jax.reshard, jax.lax.with_sharding_constraint))
+        ours, theirs = received_by_both(*ends)
         self.assertEqual(ours, host.received_bytes)
         self.assertLessEqual(ours, theirs)
+
+    def test_a_plan_that_splits_a_dimension_receives_less_than_xla(self):
+        mesh = devices.mesh_of(a=2, b=2, c=2)
+        ends = [devices.named(mesh, "a", "b"), devices.named(mesh, "c", None, ("b", "a"))]
+        plan = _program.program(*(named_layout(end, (256, 64, 256), X.dtype) for end in ends), True).plan
+        self.assertEqual([step.kind for step in plan.steps], ["view", "slice", "all_to_all", "all_to_all", "view"])
+        ours, theirs = received_by_both(*ends)
+        self.assertEqual(ours, plan.received_bytes)
+        self.assertLess(ours, theirs)
 
     def test_a_producer_that_nobody_pinned_takes_the_target(self):
         free = jax.jit(lambda k: reshard.jax.reshard(jnp.outer(jnp.arange(16.0) + k, jnp.arange(64.0)), P("x", "y")))

@@ -66,7 +66,7 @@ class Choices(unittest.TestCase):
         slow_bytes = Prices(dict.fromkeys(kinds, 0.0), dict.fromkeys(kinds, 0.0), dict.fromkeys(kinds, 1.0), 0.0)
         pair = (S(0), S(0)), (S(1), R)
         self.assertEqual(chosen(*pair, "time", prices=slow_exchange).how, "torch")
-        self.assertEqual(chosen(*pair, "time", prices=slow_bytes).how, "exchange")
+        self.assertIn(chosen(*pair, "time", prices=slow_bytes).how, ("exchange", "program"))
         self.assertEqual(Prices.from_json(slow_bytes.json()), slow_bytes)
         for text in ("{}", "[]", "no", slow_bytes.json().replace("1.0", "-1")):
             with self.assertRaises(reshard.InputError):

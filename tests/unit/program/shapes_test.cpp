@@ -73,7 +73,7 @@ TEST(Shapes, Refit) {
     expect({buckets + "move=200ms hold=2", 3400, 3400, true});
 }
 
-// Without a lag the two codes take turns, and no schedule helps.
+// If there is no lag, the two codes take turns, and no schedule helps.
 TEST(Shapes, CoupledCodes) {
     const std::string codes = "coupled windows=20 a=100ms b=100ms uneven=40ms move=40ms ";
     expect({codes + "lag=1", 3160, 3160, true});

@@ -1,0 +1,25 @@
+// Drawn bytes and numbers for tests of copies and digests.
+#pragma once
+
+#include <cstddef>
+#include <random>
+#include <vector>
+
+#include "reshard/layout.hpp"
+
+namespace reshard::test {
+
+using Random = std::mt19937_64;
+using Bytes = std::vector<std::byte>;
+
+inline Index below(Random& random, Index bound) {
+    return static_cast<Index>(random() % static_cast<std::uint64_t>(bound));
+}
+
+inline Bytes random_bytes(Random& random, Index bytes) {
+    Bytes made(static_cast<std::size_t>(bytes));
+    for (std::byte& byte : made) byte = static_cast<std::byte>(random());
+    return made;
+}
+
+}  // namespace reshard::test
