@@ -37,7 +37,7 @@ public:
         const std::size_t rank = facts_.slots - 1;
         const std::array<Bits, slots_max> held = before.held();
         const std::array<Bits, slots_max> next = after.held();
-        if (is_view(kind)) {
+        if (is_alias(kind)) {
             // Neighbours that a slice cuts are one digit in the view of the plan.
             const Index runs = sliced_runs(rank, [&](std::size_t i) -> SlicedDim {
                 const bool follows = (facts_.followed >> i & 1) != 0 && held[i] != next[i];
