@@ -4,9 +4,9 @@
 
 XLA's own plan beside ours, both run by the XLA that JAX brings, on eight devices of this host, in one process: time,
 bytes that the busiest device receives, temp. tests/cases/portable.jsonl (60 drawn pairs, t0 to t59, and 13 that are known
-to be hard), or --drawn fresh ones, or each --pair. XLA's program is timed twice, as two programs, which says what noise is. All three run
-in turn, round by round; ratios are medians of the ratios within a round. Every result is compared element by element.
-The machine should be quiet: eight devices share its cores."""
+to be hard), or --drawn fresh ones, or each --pair. XLA's program is timed twice, as two programs, which says what noise
+is. All three run in turn, round by round; ratios are medians of the ratios within a round. Every result is compared
+element by element. The machine should be quiet: eight devices share its cores."""
 
 import argparse
 import json
