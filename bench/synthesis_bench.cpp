@@ -101,6 +101,7 @@ void plan_random(benchmark::State& state, const std::vector<Field>& fields) {
     std::vector<double> times;
     double ratio = 0;
     Index pairs = 0;
+    Index complete = 0;
     for (auto _ : state) {
         const Field& drawn = fields[times.size() % fields.size()];
         const Layout source = random_layout(drawn, random);
@@ -111,6 +112,7 @@ void plan_random(benchmark::State& state, const std::vector<Field>& fields) {
         const double taken = thread_seconds() - begin;
         state.SetIterationTime(taken);
         times.push_back(taken * 1e6);
+        complete += made->search_complete ? 1 : 0;
         if (made->verdict().lower_bound_bytes == 0) continue;
         ratio += static_cast<double>(made->verdict().received_bytes_max_device) /
                  static_cast<double>(made->verdict().lower_bound_bytes);
@@ -123,6 +125,7 @@ void plan_random(benchmark::State& state, const std::vector<Field>& fields) {
     state.counters["median_us"] = at(0.5);
     state.counters["p99_us"] = at(0.99);
     state.counters["most_us"] = times.back();
+    state.counters["complete"] = static_cast<double>(complete) / static_cast<double>(times.size());
     state.counters["over_bound"] = ratio / static_cast<double>(std::max<Index>(pairs, 1));
     state.SetLabel(fmt::format("{} {}", name(options.vocabulary), name(options.objective)));
 }

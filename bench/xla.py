@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""build/python/bin/python bench/xla.py [--rounds 15] [--only ID,...] [--drawn N --seed S] [--small] [--json FILE]
+"""build/python/bin/python bench/xla.py [--rounds 15] [--only ID,... | --drawn N --seed S | --pair MESH SOURCE TARGET]
+                                        [--small] [--json FILE]
 
 XLA's own plan beside ours, both run by the XLA that JAX brings, on eight devices of this host, in one process: time,
 bytes that the busiest device receives, temp. tests/cases/portable.jsonl (60 drawn pairs, t0 to t59, and 13 that are known
-to be hard), or --drawn fresh ones. XLA's program is timed twice, as two programs, which says what noise is. All three run
-in turn, round by round; ratios are medians of the ratios within a round. Every result is compared element by element.
-The machine should be quiet: eight devices share its cores."""
+to be hard), or --drawn fresh ones, or each --pair. XLA's program is timed twice, as two programs, which says what noise
+is. All three run in turn, round by round; ratios are medians of the ratios within a round. Every result is compared
+element by element. The machine should be quiet: eight devices share its cores."""
 
 import argparse
 import json
@@ -32,6 +33,9 @@ DIMS = re.compile(r"mesh(<.*?>), (\[.*\])>")
 
 def problems(options):
     """(name, source, target) of each."""
+    if options.pair:
+        return [(f"p{at}", *(reshard.parse_layout(mesh, end) for end in ends))
+                for at, (mesh, *ends) in enumerate(options.pair)]
     if options.drawn:
         return drawn(options.drawn, options.seed)
     rows = [json.loads(line) for line in (ROOT / "tests/cases/portable.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -149,6 +153,7 @@ def main():
     asked.add_argument("--only", default="")
     asked.add_argument("--drawn", type=int, default=0)
     asked.add_argument("--seed", type=int, default=1)
+    asked.add_argument("--pair", nargs=3, action="append", metavar=("MESH", "SOURCE", "TARGET"))
     asked.add_argument("--small", action="store_true")
     asked.add_argument("--json", default="")
     options = asked.parse_args()

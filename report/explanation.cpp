@@ -20,7 +20,7 @@ std::string mark(std::size_t place) { return place == 0 ? "*" : ""; }
 std::string shortest_run(const Plan& plan) {
     Index least = index_max;
     for (std::size_t i = 0; i < plan.steps.size(); ++i)
-        if (!is_view(plan.steps[i].kind))
+        if (!is_alias(plan.steps[i].kind))
             least = std::min(least, copied_run(layout_before(plan, i), plan.steps[i].layout));
     return least == index_max ? "" : format_bytes(saturating_multiply(least, size_of(plan.source.dtype)));
 }

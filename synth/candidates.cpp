@@ -68,7 +68,7 @@ bool unbeatable(const Judged<Plan>& best, Objective objective) {
     switch (objective) {
         case Objective::time:
             // Every plan ends with a copy of the target's tile; slices are views.
-            return std::ranges::all_of(best.plan().steps, [](const Step& step) { return is_view(step.kind); });
+            return std::ranges::all_of(best.plan().steps, [](const Step& step) { return is_alias(step.kind); });
         case Objective::bytes:
             return at_bound(best);
         case Objective::steps:

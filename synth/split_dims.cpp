@@ -37,10 +37,10 @@ void append_cuts(const AtomList& atoms, Index extent, Index leading, std::vector
     }
 }
 
-// The extents of the digits of one dimension, major to minor. A common prefix of both ends stays
+// The extents of the digits of one dimension, major to minor. A common prefix of both ends that is kept stays
 // with the digit below it, since the search cancels it. Cuts that form no chain give one digit.
-std::vector<Index> digits_of(const Dim& source, const Dim& target, const Mesh* primes_of) {
-    const AtomList leading = common_prefix(source.atoms, target.atoms);
+std::vector<Index> digits_of(const Dim& source, const Dim& target, const Mesh* primes_of, bool keeps) {
+    const AtomList leading = keeps ? common_prefix(source.atoms, target.atoms) : AtomList{};
     const Index extent = source.extent;
     std::vector<Index> cuts = {1, extent};
     for (const Dim* dim : {&source, &target}) {
@@ -57,11 +57,11 @@ std::vector<Index> digits_of(const Dim& source, const Dim& target, const Mesh* p
 using Parts = std::vector<std::vector<Index>>;
 
 // The digits of both ends: prime digits, or digits as the atoms cut.
-Parts parts_of(const Problem& problem, bool primes) {
+Parts parts_of(const Problem& problem, bool primes, bool keeps = true) {
     Parts parts;
     for (std::size_t i = 0; i < problem.source.dims.size(); ++i)
         parts.push_back(
-            digits_of(problem.source.dims[i], problem.target.dims[i], primes ? &problem.source.mesh : nullptr));
+            digits_of(problem.source.dims[i], problem.target.dims[i], primes ? &problem.source.mesh : nullptr, keeps));
     return parts;
 }
 
@@ -141,14 +141,16 @@ void propose(Inquiry& asked, Plan plan, const Parts& parts) {
                            between_views(asked.problem, with_fewest_digits(std::move(plan), parts)));
 }
 
+bool on_levels(const Inquiry& asked) { return depends_on_levels(asked.options.objective, asked.options.machine); }
+
 // Proposes the best plan of one view if it costs less than the best candidate. True if no plan in prime digits does.
-bool search_view(Inquiry& asked, const Parts& parts) {
+bool search_view(Inquiry& asked, const Parts& parts, bool keeps = true) {
     const auto seen = in_view(asked.problem, parts);
     if (!seen) return false;
-    const auto space = make_limited_space(*seen);
+    const auto space = make_limited_space(*seen, keeps);
     if (!space || !space->even) return false;
     SearchOptions limits = limits_of(asked);
-    if (!prices_digits(limits.objective, asked.options.machine))
+    if (on_levels(asked))
         limits.hops_max = levels_in_views_hops_max;
     else if (has_summands(*seen) && limits.objective != Objective::time)
         limits.hops_max = sums_in_views_hops_max;
@@ -162,6 +164,7 @@ bool search_view(Inquiry& asked, const Parts& parts) {
 bool search_digits_of(Inquiry& asked, const DigitSpace& space) {
     SearchOptions limits = limits_of(asked);
     limits.hops_max = space.digits.size() > searched_max ? many_digits_hops_max : few_digits_hops_max;
+    limits.vocabulary = Vocabulary::collectives;
     const DigitsFound found = search_digits(space, limits, asked.options.machine);
     asked.searched.states += found.states;
     if (found.arrived) {
@@ -179,8 +182,9 @@ bool search_digits_of(Inquiry& asked, const DigitSpace& space) {
 // Searches the digits of one order. True if no plan in them costs less than the best.
 bool search_order(Inquiry& asked, DigitSpace space) {
     const Options& options = asked.options;
-    const auto takes = [](const DigitSpace& digits) {
-        return digits.packs() && digits.digits.size() <= digits_searched_max;
+    const auto takes = [&](const DigitSpace& digits) {
+        return digits.packs() && digits.digits.size() <= digits_searched_max &&
+               prices_digits(digits, options.objective, options.machine);
     };
     if (space.digits.size() > searched_max) {
         // Few digits take little time, and a better plan ends the search over all digits sooner.
@@ -192,15 +196,60 @@ bool search_order(Inquiry& asked, DigitSpace space) {
     return takes(space) && search_digits_of(asked, space);
 }
 
-// Searches the digits of every order. nullopt if digits do not describe the question; else true if no plan in them
-// costs less than the best.
+// On several levels a digit that cuts one place at both ends may gain by moving, since the digits of a group share the
+// time of its messages. True if no digit is kept there.
+bool moves_all(const DigitSpace& space) {
+    return std::ranges::all_of(space.parts, [](const DigitSpace::Part& part) { return part.kept.size == 1; });
+}
+
+bool keeps_none(const Problem& problem) {
+    for (std::size_t i = 0; i < problem.source.dims.size(); ++i)
+        if (!common_prefix(problem.source.dims[i].atoms, problem.target.dims[i].atoms).empty()) return false;
+    return true;
+}
+
+// Lists of digits: sums, cuts that do not align, exchanges on levels, and blocks of a machine that part a digit. The
+// least primes come first.
+bool search_lists(Inquiry& asked) {
+    const Parts primes = parts_of(asked.problem, true);
+    const auto is_split = [](const Parts& parts) {
+        return std::ranges::any_of(parts, [](const auto& digits) { return digits.size() > 1; });
+    };
+    if (is_split(primes)) {
+        // Few digits take little time, and a better plan ends the search over prime digits sooner.
+        const Parts digits = parts_of(asked.problem, false);
+        if (digits != primes) search_view(asked, digits);
+        if (!unbeaten(asked) && !search_view(asked, primes)) return false;
+    }
+    const bool exchanges = asked.options.vocabulary == Vocabulary::all;
+    if (exchanges || !on_levels(asked) || keeps_none(asked.problem)) return true;
+    // The digits that both ends keep take part if nothing else is left. One exchange does all that they would gain.
+    return asked.complete && search_view(asked, parts_of(asked.problem, true, false), false);
+}
+
+// The digits of one order. On several levels all of them may move, if they are few.
+std::optional<DigitSpace> space_of(const Inquiry& asked, Index order) {
+    if (on_levels(asked))
+        if (auto space = make_digit_space(asked.problem, order, false); space && space->digits.size() <= searched_max)
+            return space;
+    return make_digit_space(asked.problem, order);
+}
+
+// Searches the digits of every order. nullopt if digits do not describe the question; else true if no plan of
+// collectives in them costs less than the best.
 std::optional<bool> search_orders(Inquiry& asked) {
-    if (!prices_digits(asked.options.objective, asked.options.machine)) return std::nullopt;
+    const Options& options = asked.options;
     const Index orders = digit_orders(asked.problem);
     std::optional<bool> settled;
-    for (Index order = 0; order < std::min(orders, orders_max); ++order)
-        if (auto space = make_digit_space(asked.problem, order))
-            settled = search_order(asked, *std::move(space)) && settled.value_or(orders <= orders_max);
+    for (Index order = 0; order < std::min(orders, orders_max); ++order) {
+        auto space = space_of(asked, order);
+        if (!space) continue;
+        const bool priced = prices_digits(*space, options.objective, options.machine);
+        const bool all = !on_levels(asked) || moves_all(*space);
+        const bool done = priced && search_order(asked, *std::move(space)) && all;
+        // The claim is about orders that no block of the machine parts, and about the least primes.
+        if (priced || order == 0) settled = done && settled.value_or(orders <= orders_max);
+    }
     return settled;
 }
 
@@ -210,22 +259,25 @@ bool divide_anyhow(const Problem& problem) {
     return std::ranges::all_of(problem.source.dims, [&](const Dim& dim) { return dim.extent % devices == 0; });
 }
 
+// The sum over the steps is the time of the plan.
+bool adds_up(const Inquiry& asked) {
+    return asked.options.objective != Objective::time ||
+           (!overlaps_levels(asked.options) && piece_count(asked.candidates.best()->execution()) == 1);
+}
+
 }  // namespace
 
 void search_split_dims(Inquiry& asked) {
     if (global_bytes(asked.problem.source) == 0) return;
-    if (const auto settled = search_orders(asked)) {
-        const bool all = asked.complete || (digit_orders(asked.problem) == 1 && divide_anyhow(asked.problem));
-        asked.complete = *settled && all;
+    const auto settled = search_orders(asked);
+    // On several levels lists also hold exchanges, and permutes that have no price in closed form.
+    const bool exchanges = asked.options.vocabulary == Vocabulary::all;
+    if (!settled || (on_levels(asked) && (exchanges || !*settled))) {
+        asked.complete = search_lists(asked) && asked.complete;
         return;
     }
-    const Parts primes = parts_of(asked.problem, true);
-    if (std::ranges::all_of(primes, [](const auto& digits) { return digits.size() == 1; })) return;
-    // Few digits take little time, and a better plan ends the search over prime digits sooner.
-    const Parts digits = parts_of(asked.problem, false);
-    if (digits != primes) search_view(asked, digits);
-    const bool settled = unbeaten(asked) || search_view(asked, primes);
-    asked.complete = asked.complete && settled;
+    const bool all = asked.complete || (digit_orders(asked.problem) == 1 && divide_anyhow(asked.problem));
+    asked.complete = *settled && all && adds_up(asked);
 }
 
 }  // namespace reshard

@@ -12,7 +12,7 @@ constexpr std::array<BufferId, 3> assignable = {BufferId::target, BufferId::sour
 
 bool writes_tile(const Plan& plan, std::size_t step) {
     const auto kind = [&](std::size_t i) { return plan.steps[i].kind; };
-    if (!is_view(kind(step))) return true;
+    if (!is_alias(kind(step))) return true;
     if (kind(step) == StepKind::view) return false;
     return step + 1 == plan.steps.size() || kind(step + 1) == StepKind::view;
 }
@@ -137,7 +137,7 @@ const Layout& behind_views(const Plan& plan, std::size_t step) {
 bool writes(const Plan& plan) {
     const auto last = std::find_if(plan.steps.rbegin(), plan.steps.rend(),
                                    [](const Step& step) { return step.kind != StepKind::view; });
-    return last != plan.steps.rend() && !is_view(last->kind);
+    return last != plan.steps.rend() && !is_alias(last->kind);
 }
 
 Capacities capacities_of(const Plan& plan, bool donate) {

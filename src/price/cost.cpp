@@ -182,7 +182,7 @@ Index runs_of_slice(const Layout& before, const Layout& after) {
 
 Index copies_picoseconds(const Layout& before, const Step& step, const Machine& machine) {
     if (step.kind == StepKind::view) return 0;
-    if (is_view(step.kind)) return saturating_multiply(runs_of_slice(before, step.layout), machine.copy_run_ps);
+    if (is_alias(step.kind)) return saturating_multiply(runs_of_slice(before, step.layout), machine.copy_run_ps);
     const Index runs = machine.copy_run_ps > 0
                            ? runs_picoseconds(tile_elements(step.layout), copied_run(before, step.layout), machine)
                            : 0;
@@ -194,7 +194,7 @@ namespace {
 Times times_of(const Layout& before, const Step& step, const Move& move, const Machine& machine,
                const Network& network) {
     Times times{std::vector<Index>(machine.levels.size()), copies_picoseconds(before, step, machine)};
-    if (is_view(step.kind)) return times;
+    if (is_alias(step.kind)) return times;
     const Index element = size_of(before.dtype);
     const Traffic traffic = traffic_of(before, step, move, machine, network);
     for (std::size_t i = 0; i < times.levels.size(); ++i) {

@@ -2,7 +2,27 @@
 
 namespace reshard {
 
-DigitFacts::DigitFacts(const DigitSpace& of) : space(of), digits(of.digits.size()), slots(of.extents.size()) {
+namespace {
+
+Slots sorted_within(Slots state, Bits group) {
+    if (std::has_single_bit(group)) return state;
+    std::array<std::size_t, placed_max> slots{};
+    std::size_t count = 0;
+    each(group, [&](std::size_t k) {
+        std::size_t at = count++;
+        const std::size_t slot = slot_of(state, k);
+        for (; at > 0 && slots[at - 1] > slot; --at) slots[at] = slots[at - 1];
+        slots[at] = slot;
+    });
+    count = 0;
+    each(group, [&](std::size_t k) { state = with_slot(state, k, slots[count++]); });
+    return state;
+}
+
+}  // namespace
+
+DigitFacts::DigitFacts(const DigitSpace& of, std::span<const std::uint8_t> level)
+    : space(of), digits(of.digits.size()), slots(of.extents.size()) {
     for (std::size_t k = 0; k < digits; ++k) {
         size[k] = space.digits[k].size;
         goal[k] = space.to[k];
@@ -22,14 +42,51 @@ DigitFacts::DigitFacts(const DigitSpace& of) : space(of), digits(of.digits.size(
         const DigitSpace::Part& next = space.parts[p + 1];
         if (part.slot != 0 && next.slot != 0 && part.dim == next.dim) followed |= Bits{1} << part.slot;
     }
-    // Digits of one size that the target leaves idle.
     for (std::size_t k = 0; k < digits; ++k) {
         if (goal[k] != 0) continue;
+        const auto is_twin = [&](Bits group) {
+            const auto other = static_cast<std::size_t>(std::countr_zero(group));
+            return size[other] == size[k] && (level.empty() || level[other] == level[k]);
+        };
         std::size_t group = 0;
-        while (group < twins.size() && size[std::countr_zero(twins[group])] != size[k]) ++group;
+        while (group < twins.size() && !is_twin(twins[group])) ++group;
         if (group == twins.size()) twins.push_back(0);
         twins_before[k] = twins[group];
         twins[group] |= Bits{1} << k;
+    }
+}
+
+Slots DigitFacts::sorted(Slots state) const {
+    for (const Bits group : twins) state = sorted_within(state, group);
+    return state;
+}
+
+Slots DigitFacts::shape(Slots state) const {
+    Bits done = 0;
+    for (std::size_t k = 0; k < digits; ++k) {
+        if ((done >> k & 1) != 0) continue;
+        Bits group = 0;
+        for (std::size_t j = k; j < digits; ++j)
+            if (size[j] == size[k]) group |= Bits{1} << j;
+        state = sorted_within(state, group);
+        done |= group;
+    }
+    return state;
+}
+
+void DigitFacts::rename(Slots raw, Slots state, std::array<std::size_t, placed_max>& real) const {
+    const std::array<std::size_t, placed_max> before = real;
+    for (const Bits group : twins) {
+        Bits taken = 0;
+        each(group, [&](std::size_t k) {
+            bool found = false;
+            each(group & ~taken, [&](std::size_t j) {
+                if (found || slot_of(raw, j) != slot_of(state, k)) return;
+                found = true;
+                taken |= Bits{1} << j;
+                real[k] = before[j];
+            });
+        });
     }
 }
 

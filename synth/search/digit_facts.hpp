@@ -3,6 +3,7 @@
 
 #include <array>
 #include <bit>
+#include <span>
 
 #include "synth/search/digit_space.hpp"
 
@@ -16,15 +17,24 @@ constexpr void each(Bits bits, const Visit& visit) {
     for (; bits != 0; bits &= bits - 1) visit(static_cast<std::size_t>(std::countr_zero(bits)));
 }
 
-/// The numbers of a space that states and prices need. Digits of one size that the target leaves idle are twins.
+/// The numbers of a space that states and prices need. Twins are digits of one size and one network level that the
+/// target leaves idle.
 struct DigitFacts {
-    explicit DigitFacts(const DigitSpace& of);
+    /// `level`: the network level of each digit; empty if there is only one.
+    explicit DigitFacts(const DigitSpace& of, std::span<const std::uint8_t> level = {});
 
     [[nodiscard]] Index product(Bits set) const {
         Index product = 1;
         each(set, [&](std::size_t k) { product *= size[k]; });
         return product;
     }
+
+    /// The state with the slots of twins in ascending order.
+    [[nodiscard]] Slots sorted(Slots state) const;
+    /// The same for all digits of one size: equal if as many digits cut each slot.
+    [[nodiscard]] Slots shape(Slots state) const;
+    /// Follows the digits that sorting moved from `raw` to `state`: `real` has the digit in each place.
+    void rename(Slots raw, Slots state, std::array<std::size_t, placed_max>& real) const;
 
     const DigitSpace& space;
     const Slots target = space.target();
@@ -36,7 +46,7 @@ struct DigitFacts {
     std::array<Bits, placed_max> accept{};          ///< the slots that a digit can cut
     std::array<Bits, placed_max> twins_before{};    ///< its twins below
     std::array<std::uint8_t, slots_max> goal_of{};  ///< the digit of a slot at the target
-    InlineVector<Bits, placed_max> twins;           ///< groups of digits of one size that the target leaves idle
+    InlineVector<Bits, placed_max> twins;           ///< groups of twins
     Bits wanted = 0;                                ///< the slots that the target cuts
     Bits followed = 0;                              ///< the slots before another slot of the same dimension
     Index shards = 1;                               ///< of the target

@@ -4,29 +4,56 @@
 #include "src/price/copy_runs.hpp"
 #include "src/price/level_price.hpp"
 #include "src/tables/step_kinds.hpp"
-#include "synth/search/digit_facts.hpp"
+#include "synth/search/digit_levels.hpp"
 #include "synth/search/edge_cost.hpp"
 
 namespace reshard {
 
-/// The prices of steps between placed digits, as EdgeCosts has them on one level.
+/// The prices of steps between placed digits, as EdgeCosts has them.
 class DigitPrices {
 public:
-    DigitPrices(const DigitFacts& facts, Objective objective, const Machine& machine)
-        : facts_(facts), objective_(objective), machine_(machine), level_(machine.levels[0]) {
+    /// `levels`: what each level carries; null if one level has the rate of a device alone.
+    DigitPrices(const DigitFacts& facts, Objective objective, const Machine& machine, const DigitLevels* levels)
+        : facts_(facts), objective_(objective), machine_(machine), levels_(levels), first_message_(index_max) {
         element_ = size_of(facts.space.like->dtype);
         last_copy_ = copy(facts.there);
-        first_message_ = saturating_add(level_.start_ps, level_.latency_ps);
+        for (const Level& level : machine.levels) {
+            first_message_ = std::min(first_message_, saturating_add(level.start_ps, level.latency_ps));
+            fastest_ = std::max(fastest_, level.bytes_per_second);
+        }
     }
 
+    [[nodiscard]] bool by_levels() const { return levels_ != nullptr; }
     [[nodiscard]] bool timed() const { return objective_ == Objective::time; }
     [[nodiscard]] bool counts_runs() const { return timed() && machine_.copy_run_ps > 0; }
 
-    /// A move without its runs.
-    [[nodiscard]] EdgeCost of_move(Index tile_after, Index received, Index messages) const {
+    /// A move inside groups of these digits, without its runs. Each device receives `received` elements.
+    [[nodiscard]] EdgeCost of_group(Bits group, Index parts, Index tile_after, Index received) const {
         if (objective_ == Objective::bytes) return {received, 1};
         if (objective_ == Objective::steps) return {1, received};
-        return {saturating_add(copy(tile_after), level_picoseconds(level_, received, 0, messages, element_)), 1};
+        const Index time = by_levels() ? levels_->group_picoseconds(group, received)
+                                       : level_picoseconds(machine_.levels[0], received, 0, parts - 1, element_);
+        return {saturating_add(copy(tile_after), time), 1};
+    }
+
+    /// A permute without its runs. On several levels it is a lower bound, since levels carry what the states say.
+    [[nodiscard]] EdgeCost of_permute(Index tile) const {
+        if (objective_ == Objective::bytes) return {tile, 1};
+        if (objective_ == Objective::steps) return {1, tile};
+        const Index time = saturating_add(first_message_, transfer(tile));
+        return {saturating_add(copy(tile), time), 1};
+    }
+
+    /// The same between two states. pre: by_levels()
+    [[nodiscard]] EdgeCost of_permute(const PlacedDigits& before, const PlacedDigits& after) const {
+        return {saturating_add(copy(facts_.space.elements / after.shards), levels_->permute_picoseconds(before, after)),
+                1};
+    }
+    /// No more, and takes less time. pre: by_levels()
+    [[nodiscard]] EdgeCost floor_of_permute(const PlacedDigits& before, const PlacedDigits& after) const {
+        return {
+            saturating_add(copy(facts_.space.elements / after.shards), levels_->least_picoseconds(before, after, 0)),
+            1};
     }
 
     [[nodiscard]] EdgeCost of_slice(bool arrives) const { return {timed() && arrives ? last_copy_ : 0, 0}; }
@@ -37,7 +64,7 @@ public:
         const std::size_t rank = facts_.slots - 1;
         const std::array<Bits, slots_max> held = before.held();
         const std::array<Bits, slots_max> next = after.held();
-        if (is_view(kind)) {
+        if (is_alias(kind)) {
             // Neighbours that a slice cuts are one digit in the view of the plan.
             const Index runs = sliced_runs(rank, [&](std::size_t i) -> SlicedDim {
                 const bool follows = (facts_.followed >> i & 1) != 0 && held[i] != next[i];
@@ -57,24 +84,33 @@ public:
         if (objective_ == Objective::bytes) return {ahead.elements, ahead.moves};
         if (objective_ == Objective::steps) return {ahead.moves, ahead.elements};
         if (ahead.moves == 0) return {last_copy_, 0};
-        const Index time = saturating_add(saturating_multiply(ahead.moves, first_message_),
-                                          transfer_picoseconds(saturating_multiply(ahead.elements, element_),
-                                                               std::max<Index>(level_.bytes_per_second, 1)));
+        const Index time = saturating_add(saturating_multiply(ahead.moves, first_message_), transfer(ahead.elements));
         return {saturating_add(last_copy_, time), ahead.moves};
+    }
+
+    /// No less, from a state to the target. pre: by_levels()
+    [[nodiscard]] EdgeCost least(Ahead ahead, const PlacedDigits& from, const PlacedDigits& target) const {
+        const EdgeCost least = this->least(ahead);
+        const Index time = levels_->least_picoseconds(from, target, ahead.elements);
+        return {std::max(least.first, saturating_add(last_copy_, time)), least.second};
     }
 
 private:
     [[nodiscard]] Index copy(Index tile) const {
         return transfer_picoseconds(saturating_multiply(tile, element_), machine_.copy_bytes_per_second);
     }
+    [[nodiscard]] Index transfer(Index elements) const {
+        return transfer_picoseconds(saturating_multiply(elements, element_), fastest_);
+    }
 
     const DigitFacts& facts_;
     const Objective objective_;
     const Machine& machine_;
-    const Level& level_;
+    const DigitLevels* const levels_;
     Index element_ = 1;
     Index last_copy_ = 0;
-    Index first_message_ = 0;
+    Index first_message_;  ///< start and latency, the least of all levels
+    Index fastest_ = 1;    ///< bytes a second, the most of all levels
 };
 
 }  // namespace reshard

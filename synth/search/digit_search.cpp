@@ -138,7 +138,7 @@ private:
     void append_gather(const PlacedDigits& from, Bits leaving, Index parts) {
         const Index tile = saturating_multiply(tile_, parts);
         if (tile > options_.tile_max) return;
-        const EdgeCost cost = prices_.of_move(tile, tile - tile_, parts - 1);
+        const EdgeCost cost = prices_.of_group(leaving, parts, tile, tile - tile_);
         if (reach_of(cost, tile) == Reach::none) return;
         Slots next = from.state;
         each(leaving, [&](std::size_t k) { next = with_slot(next, k, 0); });
@@ -146,7 +146,7 @@ private:
     }
 
     void append_all_to_alls(const PlacedDigits& from, Bits leaving, Index parts) {
-        const EdgeCost cost = prices_.of_move(tile_, tile_ - tile_ / parts, parts - 1);
+        const EdgeCost cost = prices_.of_group(leaving, parts, tile_, tile_ - tile_ / parts);
         const Reach reach = reach_of(cost, tile_);
         if (reach == Reach::none) return;
         const Bits stuck = reach == Reach::done ? from.wrong : reach == Reach::beside ? from.conflicts : 0;
@@ -181,18 +181,19 @@ private:
 
     // The rest has room beside the digits that it holds before the move.
     [[nodiscard]] bool has_place(Slots state, std::size_t rest, Index size) const {
-        Index left = facts_.space.extents[rest] / facts_.product(held_[rest]);
+        Index taken = saturating_multiply(facts_.product(held_[rest]), size);
         for (std::size_t k = 0; k < facts_.digits; ++k)
-            if (slot_of(state, k) == rest && (held_[rest] >> k & 1) == 0) left /= facts_.size[k];
-        return left % size == 0;
+            if (slot_of(state, k) == rest && (held_[rest] >> k & 1) == 0)
+                taken = saturating_multiply(taken, facts_.size[k]);
+        return facts_.space.extents[rest] % taken == 0;
     }
 
-    // All states of a shape reach the same states by a permute, and pay as much for it.
+    // On one level all states of a shape reach the same states by a permute, and pay as much for it.
     void append_permutes(const PlacedDigits& from) {
-        const EdgeCost cost = prices_.of_move(tile_, tile_, 1);
+        const EdgeCost cost = prices_.of_permute(tile_);
         const Reach reaches = reach_of(cost, tile_);
         if (from.digits == 0 || reaches == Reach::none) return;
-        if (!cheapest_of_shape(from)) return;
+        if (!prices_.by_levels() && !cheapest_of_shape(from)) return;
         seats_.clear();
         Slots state = 0;
         Bits seated = 0;
@@ -219,14 +220,19 @@ private:
         ++looked_at_;
         const auto [slot, size] = seats_[at];
         for (std::size_t k = first; k < facts_.digits && !spent(); ++k) {
-            if ((seated >> k & 1) != 0 || facts_.size[k] != size || (facts_.twins_before[k] & ~seated) != 0) continue;
+            if ((seated >> k & 1) != 0 || facts_.size[k] != size || has_twin_before(k, seated)) continue;
             const bool next_is_twin = at + 1 < seats_.size() && seats_[at + 1] == seats_[at];
             seat(from, at + 1, seated | Bits{1} << k, next_is_twin ? k + 1 : 0, with_slot(state, k, slot), cost);
         }
     }
 
+    // On several levels a twin that was idle before is farther away than one that was not.
+    [[nodiscard]] bool has_twin_before(std::size_t digit, Bits seated) const {
+        return !prices_.by_levels() && (facts_.twins_before[digit] & ~seated) != 0;
+    }
+
     bool cheapest_of_shape(const PlacedDigits& from) {
-        const Slots shape = sorted(from.state, true);
+        const Slots shape = facts_.shape(from.state);
         Places::Slot& known = shapes_.at(~shape);
         if (known.asked && known.least <= paid_) return false;
         known.asked = true;
@@ -234,53 +240,41 @@ private:
         return true;
     }
 
-    // The state with the slots of twins in ascending order. `all`: the slots of all digits of one size.
-    [[nodiscard]] Slots sorted(Slots state, bool all) const {
-        if (!all) {
-            for (const Bits group : facts_.twins) state = sorted_within(state, group);
-            return state;
-        }
-        Bits done = 0;
-        for (std::size_t k = 0; k < facts_.digits; ++k) {
-            if ((done >> k & 1) != 0) continue;
-            Bits group = 0;
-            for (std::size_t j = k; j < facts_.digits; ++j)
-                if (facts_.size[j] == facts_.size[k]) group |= Bits{1} << j;
-            state = sorted_within(state, group);
-            done |= group;
-        }
-        return state;
-    }
-
-    static Slots sorted_within(Slots state, Bits group) {
-        if (std::has_single_bit(group)) return state;
-        std::array<std::size_t, placed_max> slots{};
-        std::size_t count = 0;
-        each(group, [&](std::size_t k) {
-            std::size_t at = count++;
-            const std::size_t slot = slot_of(state, k);
-            for (; at > 0 && slots[at - 1] > slot; --at) slots[at] = slots[at - 1];
-            slots[at] = slot;
-        });
-        count = 0;
-        each(group, [&](std::size_t k) { state = with_slot(state, k, slots[count++]); });
-        return state;
-    }
-
     void reach(const PlacedDigits& from, Slots next, EdgeCost cost, StepKind kind) {
         ++looked_at_;
         const PlacedDigits to(facts_, next);
-        const EdgeCost least =
-            next == facts_.target ? EdgeCost{} : prices_.least(ahead_of(facts_, to, options_.tile_max));
+        EdgeCost least = next == facts_.target ? EdgeCost{} : prices_.least(ahead_of(facts_, to, options_.tile_max));
         EdgeCost paid = paid_ + cost;
         if (paid + least >= below()) return;
+        if (prices_.by_levels() && is_late_by_levels(from, to, kind, least, paid)) return;
         paid = paid + prices_.runs(kind, from, to);
         if (paid + least >= below()) return;
         insert(next, least, paid, index_, kind);
     }
 
+    // Raises the lower bounds to the least loads of the levels. True if the state costs too much then.
+    bool is_late_by_levels(const PlacedDigits& from, const PlacedDigits& to, StepKind kind, EdgeCost& least,
+                           EdgeCost& paid) {
+        Places::Slot& known = places_.at(~facts_.sorted(to.state));
+        if (!known.asked) {
+            const Ahead ahead = ahead_of(facts_, to, options_.tile_max);
+            known.least = to.state == facts_.target ? EdgeCost{} : prices_.least(ahead, to, there_);
+            known.asked = true;
+        }
+        least = known.least;
+        const auto is_late = [&] {
+            return paid + least >= below() || (known.node != 0 && nodes_[known.node - 1].paid <= paid);
+        };
+        if (is_late()) return true;
+        if (kind != StepKind::permute) return false;
+        paid = std::max(paid, paid_ + prices_.floor_of_permute(from, to));
+        if (is_late()) return true;
+        paid = std::max(paid, paid_ + prices_.of_permute(from, to));
+        return is_late();
+    }
+
     void insert(Slots raw, EdgeCost least, EdgeCost paid, std::uint32_t parent, StepKind kind) {
-        const Slots state = sorted(raw, false);
+        const Slots state = facts_.sorted(raw);
         Places::Slot& slot = places_.at(~state);
         if (slot.node != 0 && nodes_[slot.node - 1].paid <= paid) return;
         const DigitNode node{state, raw, paid, parent, kind, false};
@@ -301,13 +295,13 @@ private:
         for (; index != 0; index = nodes_[index].parent) way.push_back(index);
         std::array<std::size_t, placed_max> real{};  // the digit that has this place in the sorted state
         for (std::size_t k = 0; k < facts_.digits; ++k) real[k] = k;
-        rename(facts_.space.source(), nodes_[0].state, real);
+        facts_.rename(facts_.space.source(), nodes_[0].state, real);
         DigitPath path;
         for (; !way.empty(); way.pop_back()) {
             const DigitNode& node = nodes_[way.back()];
             Slots state = 0;
             for (std::size_t k = 0; k < facts_.digits; ++k) state = with_slot(state, real[k], slot_of(node.raw, k));
-            rename(node.raw, node.state, real);
+            facts_.rename(node.raw, node.state, real);
             if (is_local(node.kind) && !path.kinds.empty() && path.kinds.back() == node.kind) {
                 path.states.back() = state;
                 continue;
@@ -316,23 +310,6 @@ private:
             path.states.push_back(state);
         }
         return path;
-    }
-
-    // Follows the digits that sorting moved.
-    void rename(Slots raw, Slots state, std::array<std::size_t, placed_max>& real) const {
-        const std::array<std::size_t, placed_max> before = real;
-        for (const Bits group : facts_.twins) {
-            Bits taken = 0;
-            each(group, [&](std::size_t k) {
-                bool found = false;
-                each(group & ~taken, [&](std::size_t j) {
-                    if (found || slot_of(raw, j) != slot_of(state, k)) return;
-                    found = true;
-                    taken |= Bits{1} << j;
-                    real[k] = before[j];
-                });
-            });
-        }
     }
 
     struct Seat {
@@ -344,6 +321,7 @@ private:
     const DigitFacts& facts_;
     const SearchOptions& options_;
     const DigitPrices& prices_;
+    const PlacedDigits there_{facts_, facts_.target};
     std::vector<DigitNode> nodes_;
     std::vector<DigitEntry> open_;
     Places places_;
@@ -360,15 +338,28 @@ private:
 
 }  // namespace
 
-bool prices_digits(Objective objective, const Machine& machine) {
-    return objective != Objective::time || (machine.levels.size() == 1 && machine.levels[0].pair_bytes_per_second == 0);
+bool depends_on_levels(Objective objective, const Machine& machine) {
+    return objective == Objective::time && (machine.levels.size() > 1 || machine.levels[0].pair_bytes_per_second > 0);
+}
+
+bool prices_digits(const DigitSpace& space, Objective objective, const Machine& machine) {
+    if (!depends_on_levels(objective, machine)) return true;
+    return machine.levels.size() <= levels_max && DigitNetwork(space, machine).exact;
 }
 
 DigitsFound search_digits(const DigitSpace& space, const SearchOptions& options, const Machine& machine) {
-    const DigitFacts facts(space);
-    const DigitPrices prices(facts, options.objective, machine);
-    const Ahead ahead = ahead_of(facts, PlacedDigits(facts, space.source()), options.tile_max);
-    if (prices.least(ahead) >= options.below) {
+    std::optional<DigitNetwork> network;
+    if (depends_on_levels(options.objective, machine)) network.emplace(space, machine);
+    const DigitFacts facts(space,
+                           network ? std::span<const std::uint8_t>(network->level) : std::span<const std::uint8_t>());
+    std::optional<DigitLevels> levels;
+    if (network) levels.emplace(facts, *network, machine);
+    const DigitPrices prices(facts, options.objective, machine, levels ? &*levels : nullptr);
+    const PlacedDigits source(facts, space.source());
+    const Ahead ahead = ahead_of(facts, source, options.tile_max);
+    const EdgeCost least =
+        levels ? prices.least(ahead, source, PlacedDigits(facts, facts.target)) : prices.least(ahead);
+    if (least >= options.below) {
         DigitsFound found;
         found.complete = true;
         return found;

@@ -12,7 +12,8 @@ namespace {
 
 class DigitSpaceMaker {
 public:
-    DigitSpaceMaker(const Problem& problem, Index order) : problem_(problem), order_(order) {}
+    DigitSpaceMaker(const Problem& problem, Index order, bool keeps)
+        : problem_(problem), order_(order), keeps_(keeps) {}
 
     std::optional<DigitSpace> make() {
         space_.like = &problem_.source;
@@ -102,7 +103,7 @@ private:
             const bool both = j < source.size() && j < target.size();
             const Atom digit = mesh_[j < source.size() ? source[j] : target[j]];
             left /= digit.size;
-            if (both && source[j] == target[j]) {
+            if (keeps_ && both && source[j] == target[j]) {
                 kept_[source[j]] = true;
                 space_.parts.push_back({dim, digit.size, 0, digit});
                 continue;
@@ -131,7 +132,6 @@ private:
 
     [[nodiscard]] std::uint8_t last_slot() const { return static_cast<std::uint8_t>(space_.extents.size() - 1); }
 
-    // Only digits that can move are in the space.
     bool number_digits() {
         bool moves = false;
         for (std::size_t k = 0; k < mesh_.size(); ++k) {
@@ -149,17 +149,18 @@ private:
     std::array<bool, digits_in_space_max> kept_{};
     std::array<std::uint8_t, digits_in_space_max> from_{};
     std::array<std::uint8_t, digits_in_space_max> to_{};
-    Index order_;       // that is left for the next stretches
+    Index order_;  // that is left for the next stretches
+    const bool keeps_;
     Index orders_ = 1;  // of all stretches so far
     DigitSpace space_;
 };
 
 }  // namespace
 
-Index digit_orders(const Problem& problem) { return DigitSpaceMaker(problem, 0).orders(); }
+Index digit_orders(const Problem& problem) { return DigitSpaceMaker(problem, 0, true).orders(); }
 
-std::optional<DigitSpace> make_digit_space(const Problem& problem, Index order) {
-    return DigitSpaceMaker(problem, order).make();
+std::optional<DigitSpace> make_digit_space(const Problem& problem, Index order, bool keeps) {
+    return DigitSpaceMaker(problem, order, keeps).make();
 }
 
 }  // namespace reshard

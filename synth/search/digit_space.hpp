@@ -25,7 +25,7 @@ inline constexpr std::size_t slots_max = 16;   ///< slots in `Slots`, with slot 
 inline constexpr std::size_t digits_in_space_max = 40;
 inline constexpr std::size_t slots_in_space_max = 48;
 
-/// Digits that cut one place at both ends never move, and have no place in the states.
+/// Digits that are kept cut one place at both ends, and have no place in the states.
 struct DigitSpace {
     /// A digit of a dimension of the view, major to minor.
     struct Part {
@@ -66,8 +66,8 @@ inline constexpr Index orders_max = 24;
 
 /// The problem in the prime digits of one order; in order 0 the least primes come first. nullopt in four cases: an end
 /// has summands or does not divide; the cuts of a dimension do not align; nothing moves; digits or slots are too many.
-/// pre: order < digit_orders(problem).
-[[nodiscard]] std::optional<DigitSpace> make_digit_space(const Problem& problem, Index order);
+/// `keeps`: digits that cut one place at both ends stay there. pre: order < digit_orders(problem).
+[[nodiscard]] std::optional<DigitSpace> make_digit_space(const Problem& problem, Index order, bool keeps = true);
 
 /// The same space with one slot for the rests of all dimensions. pre: the digits are prime.
 [[nodiscard]] DigitSpace with_one_rest(DigitSpace space);

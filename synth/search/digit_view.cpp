@@ -1,5 +1,6 @@
 // Digit spaces in fewer digits, and paths as layouts.
 #include <algorithm>
+#include <functional>
 
 #include "synth/search/digit_space.hpp"
 
@@ -158,8 +159,20 @@ private:
     std::array<std::vector<Seat>, slots_max> seats_;
 };
 
-// The seats of each part. Rests that share a slot share its seats.
-std::vector<std::vector<std::size_t>> seats_by_part(const DigitSpace& space, const Seating& seating) {
+// The number of the last state that cuts the seat.
+std::size_t last_cut(const std::vector<Seating>& seatings, std::size_t slot, std::size_t seat) {
+    std::size_t last = seatings.size();
+    const auto is_cut = [&](const std::vector<Seat>& seats) {
+        return seat < seats.size() && seats[seat].digit != placed_max;
+    };
+    while (last > 0 && !is_cut(seatings[last - 1].seats(slot))) --last;
+    return last;
+}
+
+// The seats of each part. Rests that share a slot share its seats. A seat that is cut for longer is more major, so that
+// a path needs fewer digits.
+std::vector<std::vector<std::size_t>> seats_by_part(const DigitSpace& space, const std::vector<Seating>& seatings) {
+    const Seating& seating = seatings.back();
     std::vector<std::vector<std::size_t>> by_part(space.parts.size());
     std::array<std::vector<bool>, slots_max> taken;
     for (std::size_t p = 0; p < space.parts.size(); ++p) {
@@ -174,6 +187,8 @@ std::vector<std::vector<std::size_t>> seats_by_part(const DigitSpace& space, con
             left /= seats[i].size;
             by_part[p].push_back(i);
         }
+        std::ranges::stable_sort(by_part[p], std::greater{},
+                                 [&](std::size_t i) { return last_cut(seatings, slot, i); });
     }
     return by_part;
 }
@@ -216,7 +231,7 @@ PathInView in_view(const DigitSpace& space, const DigitPath& path) {
         states.push_back(path.states[i]);
     }
     const Seating& all = seatings.back();
-    const auto by_part = seats_by_part(space, all);
+    const auto by_part = seats_by_part(space, seatings);
     PathInView seen;
     for (std::size_t i = 0; i < states.size(); ++i) {
         Layout& layout = seen.layouts.emplace_back(*space.like);

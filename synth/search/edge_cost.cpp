@@ -57,7 +57,7 @@ bool EdgeCosts::sure(const Edge& hop) const {
 EdgeCost EdgeCosts::floor_of(const Edge& hop, bool arrives) const {
     if (objective_ != Objective::time) return {0, 0};
     const Index moves = is_local(hop.kind) ? 0 : 1;
-    if (is_view(hop.kind)) return {arrives ? last_copy_ : 0, moves};
+    if (is_alias(hop.kind)) return {arrives ? last_copy_ : 0, moves};
     Index time = transfer_picoseconds(saturating_multiply(hop.tile, element_), machine_.copy_bytes_per_second);
     if (moves > 0 && hop.received > 0 && sure(hop)) {
         time = saturating_add(time, first_message_);
@@ -205,7 +205,7 @@ Index EdgeCosts::tile_of(const State& state) const {
 
 Index EdgeCosts::runs(const State& before, const Edge& hop) const {
     if (machine_.copy_run_ps == 0) return 0;
-    if (is_view(hop.kind)) {
+    if (is_alias(hop.kind)) {
         const Index runs = sliced_runs(frame_.dims(), [&](std::size_t i) -> SlicedDim {
             const List list = hop.state.lists[i];
             return {ceil_divide(frame_.extents[i], frame_.shards(list)), before.lists[i] != list};
@@ -222,7 +222,7 @@ Index EdgeCosts::runs(const State& before, const Edge& hop) const {
 
 // As step_times of the judge.
 Index EdgeCosts::picoseconds(const State& before, const Edge& hop, bool arrives) const {
-    if (is_view(hop.kind)) return saturating_add(arrives ? last_copy_ : 0, runs(before, hop));
+    if (is_alias(hop.kind)) return saturating_add(arrives ? last_copy_ : 0, runs(before, hop));
     Index time = transfer_picoseconds(saturating_multiply(hop.tile, element_), machine_.copy_bytes_per_second);
     time = saturating_add(time, runs(before, hop));
     if (is_local(hop.kind) || std::max(hop.received, hop.sent) == 0) return time;

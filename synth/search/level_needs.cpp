@@ -52,15 +52,16 @@ LevelNeeds::LevelNeeds(const SearchSpace& frame, const Machine& machine, const N
         tiles_.emplace(frame);
     }
     std::ranges::sort(devices);
-    std::size_t unit = 0;  // the outermost level whose blocks share a connection
-    for (std::size_t level = 1; level < levels; ++level)
-        if (machine.levels[level].shared) unit = level;
+    InlineVector<Index, levels_max> inside;
+    for (std::size_t level = 0; level < levels; ++level) inside.push_back(devices_inside(level));
+    floor_.emplace(machine, inside, element_);
+    if (!floor_->known()) return;
     const auto block_of = [&](std::size_t level, Index device) {
         return level == 0 ? device : device / machine.levels[level - 1].devices;
     };
     for (std::size_t level = 0; level < levels; ++level) {
-        const std::size_t around = std::max(level, unit);
-        Border border{positions_.size(), {}, 1, devices_inside(around), {}};
+        const std::size_t around = floor_->unit_level(level);
+        Border border{positions_.size(), {}, 1, {}};
         for (std::size_t i = 0; i < devices.size() && around > 0; ++i) {  // what single devices receive is known
             const auto begins = [&](std::size_t at) {
                 return i == 0 || block_of(at, devices[i].first) != block_of(at, devices[i - 1].first);
@@ -70,45 +71,19 @@ LevelNeeds::LevelNeeds(const SearchSpace& frame, const Machine& machine, const N
             positions_.back().push_back(devices[i].second);
         }
         if (around > 0) border.ends.push_back(positions_.size());
-        if (all_told) border.times = border.devices * std::max<Index>(std::ssize(border.ends), 1) / std::ssize(devices);
+        if (all_told)
+            border.times =
+                floor_->unit_devices(level) * std::max<Index>(std::ssize(border.ends), 1) / std::ssize(devices);
         for (const Piece& piece : frame.pieces)
             border.tells.push_back(network.level({piece.size, piece.stride}) >= level);
         borders_.push_back(std::move(border));
     }
-    first_.resize(levels);
-    Index least = index_max;
-    for (std::size_t level = levels; level-- > 0;) {
-        least = std::min(least, saturating_add(machine.levels[level].start_ps, machine.levels[level].latency_ps));
-        first_[level] = least;
-    }
-    for (std::size_t level = 0; level < levels; ++level)
-        for (std::size_t outer = level; outer < levels; ++outer)
-            whole_ = whole_ && carries(outer, borders_[level]) == carries(level, borders_[level]);
-    if (!rises()) borders_.clear();
 }
 
 // For blocks that no digits describe: the number of devices that fit.
 Index LevelNeeds::devices_inside(std::size_t level) const {
     if (!tiles_) return network_.devices_inside(level);
     return level == 0 ? 1 : machine_.levels[level - 1].devices;
-}
-
-Index LevelNeeds::carries(std::size_t level, const Border& border) const {
-    const bool shared = level > 0 && machine_.levels[level].shared;
-    return shared ? border.devices / devices_inside(level) : border.devices;
-}
-
-// No element is cheaper over a level than over those inside it, so that a level need not carry more than it must.
-bool LevelNeeds::rises() const {
-    const auto seconds = [&](std::size_t level) {
-        return transfer_picoseconds(element_, machine_.levels[level].bytes_per_second);
-    };
-    for (std::size_t level = 1; level < borders_.size(); ++level)
-        for (std::size_t inside = 0; inside < level; ++inside)
-            if (saturating_multiply(seconds(level) - 1, carries(inside, borders_[inside])) <
-                saturating_multiply(seconds(inside), carries(level, borders_[inside])))
-                return false;
-    return true;
 }
 
 const LevelNeeds::Unions& LevelNeeds::unions(std::size_t dim, List list) {
@@ -215,25 +190,11 @@ Index LevelNeeds::entering_tiles(const Border& border, const State& held, const 
     return most;
 }
 
-// Elements enter a block over its level or over a level beyond it. Each level beyond carries as little as it must.
-// Loads are whole elements only if every level brings the same amount to a unit.
 Index LevelNeeds::picoseconds(const State& held, const State& wanted, Index received) {
-    std::array<Index, levels_max> load{};
-    Index time = 0;
-    for (std::size_t level = borders_.size(); level-- > 0;) {
+    return floor_->picoseconds([&](std::size_t level) {
         const Border& border = borders_[level];
-        Index rest = border.ends.empty() ? received : entering(border, held, wanted);
-        for (std::size_t outer = level + 1; outer < borders_.size(); ++outer)
-            rest -= std::min(rest, scale_up(load[outer], carries(outer, border), carries(outer, borders_[outer])));
-        if (rest == 0) continue;
-        if (time == 0) time = first_[level];
-        const Index units = carries(level, border);
-        load[level] = whole_ ? ceil_divide(rest, units) * units : rest;
-        const Index taken = transfer_picoseconds(saturating_multiply(load[level], element_),
-                                                 saturating_multiply(machine_.levels[level].bytes_per_second, units));
-        time = saturating_add(time, whole_ ? taken : std::max<Index>(taken - 1, 0));
-    }
-    return time;
+        return border.ends.empty() ? received : entering(border, held, wanted);
+    });
 }
 
 }  // namespace reshard

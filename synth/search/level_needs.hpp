@@ -8,11 +8,9 @@
 #include "reshard/planner/cost.hpp"
 #include "src/price/network_digits.hpp"
 #include "synth/search/block_tiles.hpp"
+#include "synth/search/level_floor.hpp"
 
 namespace reshard {
-
-/// The most network levels that a search prices.
-inline constexpr std::size_t levels_max = 16;
 
 /// Counts for each block of devices of each level. No two dimensions share a digit, so the elements of a block are a
 /// product over dimensions, and each factor is computed once. Blocks that no digits describe are counted tile by tile.
@@ -28,13 +26,12 @@ public:
     [[nodiscard]] bool known() const { return !borders_.empty(); }
 
 private:
-    // The border between blocks of devices, counted in devices that the search's digits tell apart. Blocks that share a
-    // connection farther out are one unit, and their missing elements add up.
+    // The border between blocks of devices, counted in devices that the search's digits tell apart. Units are as in
+    // LevelFloor.
     struct Border {
         std::size_t first = 0;          // its first block among all
         std::vector<std::size_t> ends;  // behind the last block of each unit
         Index times = 1;                // units of devices have as many times what these have
-        Index devices = 1;              // of such a unit
         std::vector<bool> tells;        // by piece: its digits tell blocks apart
     };
     // The indices of a dimension in each block: disjoint intervals, ascending.
@@ -44,10 +41,7 @@ private:
     };
     using Counts = std::vector<Index>;  // by block
 
-    [[nodiscard]] bool rises() const;
     [[nodiscard]] Index devices_inside(std::size_t level) const;
-    /// Elements that a unit of a border brings in at most where a level carries one.
-    [[nodiscard]] Index carries(std::size_t level, const Border& border) const;
     [[nodiscard]] Index entering(const Border& border, const State& held, const State& wanted);
     [[nodiscard]] Index entering_tiles(const Border& border, const State& held, const State& wanted);
     [[nodiscard]] const Index* common(std::size_t dim, List held, List wanted);
@@ -62,8 +56,7 @@ private:
     std::vector<std::vector<Index>> positions_;  // of each block, of all levels one after another
     std::array<std::unordered_map<std::uint32_t, Unions>, lists_max> unions_;  // by dimension
     std::array<std::unordered_map<std::uint64_t, Counts>, lists_max> common_;  // by dimension
-    bool whole_ = true;         // each level brings a unit as much as any other
-    std::vector<Index> first_;  // by level: start and latency, the least of it and those beyond
+    std::optional<LevelFloor> floor_;
 };
 
 }  // namespace reshard

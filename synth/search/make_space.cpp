@@ -45,9 +45,9 @@ public:
         return std::nullopt;
     }
 
-    std::optional<SearchSpace> make_limited() {
+    std::optional<SearchSpace> make_limited(bool cancels) {
         frame_.limited = true;
-        return make(true, searched_max);
+        return make(cancels, searched_max);
     }
 
     std::optional<SearchSpace> make_coarse(bool cancels, std::size_t most) {
@@ -273,7 +273,9 @@ std::optional<SearchSpace> make_search_space(const Problem& problem, bool levels
     return frame;
 }
 
-std::optional<SearchSpace> make_limited_space(const Problem& problem) { return SpaceMaker(problem).make_limited(); }
+std::optional<SearchSpace> make_limited_space(const Problem& problem, bool cancels) {
+    return SpaceMaker(problem).make_limited(cancels);
+}
 
 std::optional<SearchSpace> make_coarse_space(const Problem& problem) {
     // With many axes merging rarely helps, and finding that out would take long.

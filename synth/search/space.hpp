@@ -102,8 +102,8 @@ inline constexpr std::size_t searched_max = 5;
 [[nodiscard]] std::optional<SearchSpace> make_search_space(const Problem& problem, bool levels = false);
 
 /// The problem in digits, with the states alone that divide every dimension. nullopt as above, and if an end does not
-/// divide.
-[[nodiscard]] std::optional<SearchSpace> make_limited_space(const Problem& problem);
+/// divide. `cancels`: common prefixes stay where they are.
+[[nodiscard]] std::optional<SearchSpace> make_limited_space(const Problem& problem, bool cancels = true);
 
 /// The problem in the coarsest digits that keep idle digits: the parts of each axis between borders of both ends. If
 /// these are too many, neighbouring axes are merged. The best plan may need finer digits. If primes are too many to

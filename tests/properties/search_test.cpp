@@ -9,6 +9,7 @@
 #include "support/generators.hpp"
 #include "support/price.hpp"
 #include "support/property.hpp"
+#include "synth/search/digit_search.hpp"
 
 namespace reshard::test {
 namespace {
@@ -71,6 +72,45 @@ TEST(SearchProperty, ThePriceOfAPlanIsTheJudges) {
         }
     });
     EXPECT_GT(compared, cases(3000) / 6);
+}
+
+// The same for placements of digits. The price of a permute may be less where blocks share a connection.
+TEST(SearchProperty, ThePriceOfPlacedDigitsIsTheJudges) {
+    int compared = 0;
+    int equal = 0;
+    check_property(cases(3000), [&] {
+        const Pair pair = *pairs({.uneven = false, .devices_max = 64});
+        const Problem problem{layout_of(pair.source), layout_of(pair.target)};
+        const auto space = make_digit_space(problem, 0, *rc::gen::arbitrary<bool>());
+        Machine machine = draw_machine();
+        machine.copy_run_ps = 0;  // the time of runs depends on the view
+        if (!space || !space->packs() || !prices_digits(*space, Objective::time, machine)) return;
+        SearchOptions options;
+        options.objective = Objective::time;
+        options.tile_max = std::max(tile_elements(problem.source), tile_elements(problem.target));
+        const DigitsFound found = search_digits(*space, options, machine);
+        if (!found.arrived) return;
+        PathInView seen = in_view(*space, found.path);
+        Plan plan{seen.layouts.front(), seen.layouts.back(), {}};
+        for (std::size_t i = 0; i < found.path.kinds.size(); ++i)
+            plan.steps.push_back({found.path.kinds[i], std::move(seen.layouts[i + 1])});
+        plan.network = network_for(plan, machine);
+        RC_LOG() << repeat_line(pair) << " on\n" << format(machine) << format(plan);
+        const auto verdict = check(plan);
+        RC_ASSERT(verdict.has_value());
+        const Index time = plan_picoseconds(plan, *verdict, machine);
+        RC_ASSERT(found.price.first <= time);
+        const bool shares = std::ranges::any_of(machine.levels, &Level::shared);
+        if (!shares) RC_ASSERT(found.price.first == time);
+        // No price is below the bound of the source.
+        options.below = found.price;
+        ++options.below.first;
+        RC_ASSERT(search_digits(*space, options, machine).arrived);
+        ++compared;
+        equal += found.price.first == time ? 1 : 0;
+    });
+    EXPECT_GT(compared, cases(3000) / 10);
+    EXPECT_GT(equal, compared * 4 / 5);
 }
 
 // A hop that is skipped because of its floor could not have been cheaper.
