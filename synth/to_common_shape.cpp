@@ -11,7 +11,10 @@ namespace reshard {
 
 Result<Problem> to_common_shape(const Problem& problem) {
     for (const Layout* end : {&problem.source, &problem.target}) RESHARD_CHECK(validate(*end));
-    RESHARD_TRY(auto& ends, in_common_view(problem.source, problem.target));
+    Layout target = problem.target;
+    target.dtype = problem.source.dtype;
+    RESHARD_TRY(auto& ends, in_common_view(problem.source, target));
+    ends.second.dtype = problem.target.dtype;
     return Problem{std::move(ends.first), std::move(ends.second)};
 }
 

@@ -210,6 +210,9 @@ Result<int> bench(const Arguments& arguments) {
     const Question question = own ? arguments.question : with_default_problem(arguments.question, ranks_started);
     RESHARD_TRY(auto& asked, understand(question));
     remark(asked.note);
+    if (!asked.permute.empty() || asked.problem.source.dtype != asked.problem.target.dtype)
+        return fail(Code::unsupported,
+                    "bench compares moves that neither cast nor transpose: not every contestant can");
     if (asked.options.limits.memory.donate)
         return fail(Code::usage, "bench moves one source again and again: it cannot be donated");
     RESHARD_TRY(auto& ranks, make_ranks(arguments.backend, rank_count(asked.problem),
