@@ -18,7 +18,7 @@ Layout of_type(Layout layout, DType dtype) {
     return layout;
 }
 
-// The type in which the question is planned.
+// The question is planned in this type.
 Result<DType> planned_type(const Problem& problem, const Options& options) {
     const DType from = problem.source.dtype;
     const DType to = problem.target.dtype;

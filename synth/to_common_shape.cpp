@@ -25,7 +25,8 @@ std::string note_on(const Problem& problem) {
     std::erase(after, 1);
     if (before == after || !std::ranges::is_permutation(before, after)) return {};
     return fmt::format(
-        "{} to {} is read as a reshape, in which elements keep their row-major order, not as a transposition",
+        "{} to {} is read as a reshape, in which elements keep their row-major order, not as a transposition (permute "
+        "makes one)",
         format(problem.source), format(problem.target));
 }
 
