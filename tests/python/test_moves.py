@@ -25,18 +25,20 @@ def drawn(dtype, shape, seed):
     count = int(numpy.prod(shape))
     noise = numpy.frombuffer(generator.bytes(count * kind.itemsize), kind).copy()
     if dtype in FLOATS:
-        some = (generator.standard_normal(count) * 2.0 ** generator.integers(-18, 16, count)).astype(kind)
+        with numpy.errstate(all="ignore"):
+            some = (generator.standard_normal(count) * 2.0 ** generator.integers(-18, 16, count)).astype(kind)
         noise = numpy.where(generator.random(count) < 0.5, noise, some)
     return noise.reshape(shape)
 
 
 def same(a, b):
     """Equal bits; any NaN equals any other."""
-    nan = numpy.isnan(a.astype("f8")) if a.dtype.kind not in "iu" else numpy.zeros(a.shape, bool)
     wide = f"u{a.dtype.itemsize}"
-    return a.dtype == b.dtype and a.shape == b.shape and bool(numpy.all(
-        (numpy.ascontiguousarray(a).view(wide) == numpy.ascontiguousarray(b).view(wide)) |
-        (nan & numpy.isnan(b.astype("f8")))))
+    equal = numpy.ascontiguousarray(a).view(wide) == numpy.ascontiguousarray(b).view(wide)
+    if a.dtype.kind not in "iu":
+        with numpy.errstate(all="ignore"):
+            equal |= numpy.isnan(a.astype("f8")) & numpy.isnan(b.astype("f8"))
+    return a.dtype == b.dtype and a.shape == b.shape and bool(numpy.all(equal))
 
 
 class Moves(unittest.TestCase):
@@ -89,7 +91,7 @@ class Moves(unittest.TestCase):
         target = reshard.parse_layout("t=4[4-7]", "bf16[64,32@t]")
         array = (numpy.arange(2048, dtype="f4") / numpy.float32(7)).reshape(64, 32)
         plan = reshard.synthesize(source, target, cast=True)
-        self.assertEqual(plan.received_bytes_max_device, 1024)
+        self.assertEqual(plan.received_bytes, 1024)
         self.assertEqual([step.kind for step in plan.steps][0], "cast")
         self.assertTrue(same(self.move(array, source, target, cast=True), array.astype(ml_dtypes.bfloat16)))
 
@@ -97,12 +99,12 @@ class Moves(unittest.TestCase):
         half, full = layout("x=4", "bf16", "64@x,8"), layout("x=4", "f32", "64@x,8")
         for source, target in ((full, layout("x=4", "bf16", "64,8@x")), (half, layout("x=4", "f32", "64,8@x"))):
             plan = reshard.synthesize(source, target, cast=True)
-            self.assertEqual(plan.received_bytes_max_device, 64 * 8 // 4 * 3 // 4 * 2)
+            self.assertEqual(plan.received_bytes, 64 * 8 // 4 * 3 // 4 * 2)
         self.assertEqual([step.kind for step in reshard.synthesize(half, layout("x=4", "f32", "64,8@x"), cast=True).steps][-1],
                          "cast")
 
     def test_sums_are_reduced_in_the_wider_type(self):
-        mesh = reshard.Mesh("x=4")
+        mesh = "x=4"
         for source, target in (("bf16", "f32"), ("f32", "bf16"), ("f16", "f32"), ("i8", "i32")):
             before = reshard.parse_layout(mesh, f"{source}[8,8]{{U:x}}")
             after = reshard.parse_layout(mesh, f"{target}[8@x,8]")
