@@ -21,8 +21,9 @@ std::string shortest_run(const Plan& plan) {
     Index least = index_max;
     for (std::size_t i = 0; i < plan.steps.size(); ++i)
         if (!is_alias(plan.steps[i].kind))
-            least = std::min(least, copied_run(layout_before(plan, i), plan.steps[i].layout));
-    return least == index_max ? "" : format_bytes(saturating_multiply(least, size_of(plan.source.dtype)));
+            least = std::min(least, saturating_multiply(copied_run(layout_before(plan, i), plan.steps[i].layout),
+                                                        size_of(layout_before(plan, i).dtype)));
+    return least == index_max ? "" : format_bytes(least);
 }
 
 // The bytes that each candidate moves and holds.

@@ -15,7 +15,6 @@ namespace {
 std::string steps_table(const Synthesis& made, const Machine& machine, const Page& page) {
     using Align = Table::Align;
     const Plan& plan = made.plan();
-    const Index size = size_of(plan.source.dtype);
     Table table({{"#", Align::right},
                  {"step"},
                  {"", Align::left, true},
@@ -30,8 +29,8 @@ std::string steps_table(const Synthesis& made, const Machine& machine, const Pag
         const Move& move = made.verdict().moves[i];
         const Index cost = step_picoseconds(before, step, move, machine);
         table.row({std::to_string(i + 1), std::string(name(step.kind)), changes(before, step), format(step.layout),
-                   format_bytes(tile_bytes(step.layout)), format_bytes(saturating_multiply(move.received, size)),
-                   format_picoseconds(cost)});
+                   format_bytes(tile_bytes(step.layout)),
+                   format_bytes(saturating_multiply(move.received, size_of(before.dtype))), format_picoseconds(cost)});
     }
     return table.text(page);
 }

@@ -72,6 +72,7 @@ std::string axes(const Mesh& mesh, const AtomList& atoms) {
 
 std::string changes(const Layout& before, const Step& step) {
     if (step.kind == StepKind::permute) return tiles_moved(before, step.layout);
+    if (step.kind == StepKind::cast) return fmt::format("{} to {}", name(before.dtype), name(step.layout.dtype));
     if (step.kind == StepKind::view) return fmt::format("as {}", fmt::join(shape(step.layout), "x"));
     if (!same_order(before.mesh, step.layout.mesh)) return fmt::format("to mesh {}", format(step.layout.mesh));
     return dims_change(before, step.layout);

@@ -82,11 +82,11 @@ Error no_rule_left(const Options& options) {
             fmt::format("no rule that is left finds a plan; off are {}", fmt::join(options.disabled_rules, ", "))};
 }
 
-Candidates::Candidates(const Problem& problem, const Options& options)
+Candidates::Candidates(const Problem& problem, const Options& options, Index least_peak_bytes)
     : problem_(problem),
       options_(options),
       floor_bytes_(peak_allowed(problem, {})),
-      peak_bytes_max_(peak_allowed(problem, options.first_steps)) {}
+      peak_bytes_max_(std::max(least_peak_bytes, peak_allowed(problem, options.first_steps))) {}
 
 bool Candidates::consider(std::string rule, Plan plan) {
     Plan fused = shortcut(plan, options_);

@@ -30,7 +30,8 @@ inline bool rejudge(Judged<Plan>& made, const Result<Judged<Plan>>& judged) {
 
 class Candidates {
 public:
-    Candidates(const Problem& problem, const Options& options);
+    /// No plan that holds a larger tile than the ends is kept, or than `least_peak_bytes` if that is more.
+    Candidates(const Problem& problem, const Options& options, Index least_peak_bytes = 0);
 
     /// The whole problem, from the user's source on.
     [[nodiscard]] const Problem& problem() const { return problem_; }

@@ -102,12 +102,17 @@ void add(Key& key, const Options& options) {
 #include "src/tables/options.def"
 }
 
+bool casts(const Problem& problem) { return problem.source.dtype != problem.target.dtype; }
+
 Key key_of(const Problem& problem, const Options& options) {
     Key key;
     key.reserve(64);
     add(key, problem.source);
     add(key, problem.target);
     key.push_back(problem.source.mesh == problem.target.mesh ? 1 : 0);  // by names, too
+    // Types of one size move in the same way, unless they are cast.
+    if (casts(problem)) add(key, problem.source.dtype);
+    if (casts(problem)) add(key, problem.target.dtype);
     add(key, options);
     return key;
 }
@@ -129,7 +134,7 @@ bool rename(Plan& plan, const Problem& problem, const Options& options) {
         } else {
             if (layout.mesh != source_mesh && layout.mesh != target_mesh) return false;
             layout.mesh = layout.mesh == source_mesh ? source.mesh : target.mesh;
-            layout.dtype = source.dtype;
+            if (!casts(problem)) layout.dtype = source.dtype;
         }
     }
     return true;

@@ -11,6 +11,7 @@
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
 #include "synth/answer.hpp"
+#include "synth/cast.hpp"
 #include "synth/overlap/overlap_steps.hpp"
 #include "synth/policy.hpp"
 #include "synth/rules/averages.hpp"
@@ -172,6 +173,7 @@ std::optional<Synthesis> in_view_of_digits(const Problem& problem, const Options
 Result<Synthesis> synthesize(const Problem& asked, const Options& options) {
     RESHARD_CHECK(rules_off(options));
     RESHARD_TRY(Problem & problem, to_common_shape(asked));
+    if (problem.source.dtype != problem.target.dtype) return with_cast(problem, options);
     const bool listed = !problem.source.mesh.devices.in_order() || !problem.target.mesh.devices.in_order();
     if (listed && options.first_steps.empty())
         std::tie(problem.source, problem.target) = normalized_devices(problem.source, problem.target);

@@ -11,7 +11,10 @@ namespace reshard {
 
 Result<Problem> to_common_shape(const Problem& problem) {
     for (const Layout* end : {&problem.source, &problem.target}) RESHARD_CHECK(validate(*end));
-    RESHARD_TRY(auto& ends, in_common_view(problem.source, problem.target));
+    Layout target = problem.target;
+    target.dtype = problem.source.dtype;
+    RESHARD_TRY(auto& ends, in_common_view(problem.source, target));
+    ends.second.dtype = problem.target.dtype;
     return Problem{std::move(ends.first), std::move(ends.second)};
 }
 
@@ -22,7 +25,8 @@ std::string note_on(const Problem& problem) {
     std::erase(after, 1);
     if (before == after || !std::ranges::is_permutation(before, after)) return {};
     return fmt::format(
-        "{} to {} is read as a reshape, in which elements keep their row-major order, not as a transposition",
+        "{} to {} is read as a reshape, in which elements keep their row-major order, not as a transposition (permute "
+        "makes one)",
         format(problem.source), format(problem.target));
 }
 

@@ -43,7 +43,7 @@ Result<void> require_apart(std::span<const ConstElements> in, std::span<const El
 }  // namespace
 
 Result<void> redistribute(World& world, const Layout& source, const Layout& target, std::span<const ConstElements> in,
-                          std::span<const Elements> out) {
+                          std::span<const Elements> out, const MoveOptions& options) {
     if (std::ssize(in) != world.size() || std::ssize(out) != world.size()) {
         return fail(Code::mismatch, fmt::format("{} ranks were given {} source and {} target tiles", world.size(),
                                                 in.size(), out.size()));
@@ -55,7 +55,7 @@ Result<void> redistribute(World& world, const Layout& source, const Layout& targ
     Result<void> moved;
     std::vector<std::unique_ptr<Ticket>> runs;
     for (std::size_t rank = 0; rank < in.size(); ++rank) {  // after an error too, so that all ranks make the same calls
-        auto run = of(rank).start(source, target, in[rank], out[rank]);
+        auto run = of(rank).start(source, target, in[rank], out[rank], options);
         if (run) runs.push_back(std::move(*run));
         if (!run && moved) moved = tl::unexpected(run.error());
     }

@@ -90,9 +90,9 @@ Result<std::shared_ptr<Backend>> backend_of(MPI_Comm communicator) {
 }
 
 Result<void> redistribute(MPI_Comm communicator, const Layout& source, const Layout& target, ConstElements in,
-                          Elements out) {
+                          Elements out, const MoveOptions& options) {
     RESHARD_TRY(const auto& backend, backend_of(communicator));
-    return reshard::redistribute(*backend, source, target, in, out);
+    return reshard::redistribute(*backend, source, target, in, out, options);
 }
 
 void clear(MPI_Comm communicator) {

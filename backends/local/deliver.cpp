@@ -7,7 +7,7 @@
 
 #include "backends/common/buffer_memory.hpp"
 #include "src/base/try.hpp"
-#include "src/copy/copy.hpp"
+#include "src/copy/cast.hpp"
 #include "src/schedule/split_receives.hpp"
 
 namespace reshard::local {
@@ -46,8 +46,8 @@ private:
         const Slot& to = step(rank).to;
         for (const Box& box : step(rank).schedule.fills) {
             if (!contains(to.tile, box)) return failure(rank, "fills outside of its tile");
-            BoxFill(region_of(to, box, size_of(plan(rank).dtype)),
-                    identity_of(plan(rank).dtype, step(rank).schedule.identity))
+            BoxFill(region_of(to, box, size_of(step(rank).to_dtype)),
+                    identity_of(step(rank).to_dtype, step(rank).schedule.identity))
                 .run(writable_memory(buffers(rank), to.buffer));
         }
         return {};
@@ -56,7 +56,7 @@ private:
     void scale(std::size_t rank) const {
         const Schedule& schedule = step(rank).schedule;
         const Slot& to = step(rank).to;
-        const DType dtype = plan(rank).dtype;
+        const DType dtype = step(rank).to_dtype;
         for (const Box& box : schedule.scaled) {
             BoxScale(dtype, schedule.scale, region_of(to, box, size_of(dtype)))
                 .run(writable_memory(buffers(rank), to.buffer));
@@ -95,12 +95,14 @@ private:
     void move(std::size_t peer, std::size_t rank, const SplitReceive& arrival) const {
         const RankStep& source = step(peer);
         const RankStep& target = step(rank);
-        const DType dtype = plan(rank).dtype;
+        const DType dtype = source.from_dtype;
         const Region from = region_of(source.from, arrival.box, size_of(dtype));
-        const Region to = region_of(target.to, arrival.box, size_of(dtype));
+        const Region to = region_of(target.to, arrival.box, size_of(target.to_dtype));
         const std::byte* read = readable_memory(buffers(peer), source.from.buffer);
         std::byte* written = writable_memory(buffers(rank), target.to.buffer);
-        if (arrival.adds) {
+        if (casts(target)) {
+            BoxCast(dtype, target.to_dtype, from, to).run(read, written);
+        } else if (arrival.adds) {
             BoxCombine(dtype, step(rank).schedule.combine, from, to).run(read, written);
         } else {
             BoxCopy(from, to).run(read, written, store_for(bytes_of(from)));
@@ -130,7 +132,7 @@ Result<void> same_steps(std::span<const Party> parties) {
     const std::vector<RankPlan>& first = *parties.front().plans;
     for (std::size_t rank = 1; rank < parties.size(); ++rank) {
         const auto same = [](const RankPlan& a, const RankPlan& b) {
-            return a.steps.size() == b.steps.size() && a.dtype == b.dtype;
+            return a.steps.size() == b.steps.size() && a.dtype == b.dtype && a.target_dtype == b.target_dtype;
         };
         if (!std::ranges::equal(first, *parties[rank].plans, same)) {
             return fail(Code::backend, fmt::format("rank {} brings other arrays or steps than rank 0", rank));

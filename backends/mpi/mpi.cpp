@@ -24,7 +24,7 @@ namespace {
 const RankStep* one_move(const RankPlan& plan) {
     if (plan.steps.size() != 1) return nullptr;
     const RankStep& step = plan.steps.front();
-    const bool copies = step.schedule.combine == Combine::copy && step.schedule.fills.empty();
+    const bool copies = step.schedule.combine == Combine::copy && step.schedule.fills.empty() && !casts(step);
     return copies ? &step : nullptr;
 }
 

@@ -1,6 +1,8 @@
 // The NCCL backend: the plans that it prepares, and the memory that it hands out.
 #include "reshard/backends/nccl.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "backends/common/fingerprints.hpp"
@@ -37,6 +39,9 @@ public:
     }
 
     Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) override {
+        for (const RankPlan& plan : plans)
+            if (std::ranges::any_of(plan.steps, [](const RankStep& step) { return casts(step); }))
+                return fail(Code::unsupported, "the nccl backend casts no elements: cast the tiles before or after");
         const OnDevice current(base_->device());
         RESHARD_TRY(auto& ready, make_ready(*base_, plans));
         return prepared(std::move(ready));

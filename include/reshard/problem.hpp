@@ -15,8 +15,8 @@ struct Problem {
 };
 
 /// Returns the same problem with ends of one shape. A reshape moves nothing: every device holds the same elements, in
-/// the same order of a dense row-major tile. Ends of one shape stay as they are. Errors: as validate; mismatch (element
-/// types or numbers of elements differ); unsupported (more than 2^22 pieces).
+/// the same order of a dense row-major tile. Ends of one shape stay as they are. Each end keeps its element type.
+/// Errors: as validate; mismatch (numbers of elements differ); unsupported (more than 2^22 pieces).
 [[nodiscard]] Result<Problem> to_common_shape(const Problem& problem);
 
 /// Returns a warning about a problem that looks like a transposition, otherwise an empty text. Two shapes with the same
@@ -47,6 +47,9 @@ struct Options {
     /// Names of rules that the planner skips (rules). A plan is never cheaper for it, and search_complete is never true
     /// if `search` is among them.
     std::vector<std::string> disabled_rules = {};
+    /// Source and target may differ in element type; the plan then has a cast. Floats become floats, rounded once to
+    /// nearest even. Integers become a type that holds all of their values. Sums are reduced in the wider type.
+    bool cast = false;
     bool explain = false;  ///< also report candidates that were skipped or are over a limit; changes no plan
     /// With explain: nanoseconds since any moment, to time the rules. Changes no plan.
     Index (*clock)() = nullptr;

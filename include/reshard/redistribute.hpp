@@ -9,6 +9,7 @@
 
 #include "reshard/elements.hpp"
 #include "reshard/execute.hpp"
+#include "reshard/move_options.hpp"
 #include "reshard/planner/plan_cache.hpp"
 
 namespace reshard {
@@ -20,10 +21,10 @@ namespace reshard {
 /// layouts prepares the move. The backend keeps the 64 moves that were used last (Redistributor).
 ///
 /// Errors, on all ranks before any byte moves: mismatch if `in` or `out` has another element type or size than the
-/// layout, if they overlap, if ranks bring different layouts, or if the backend has too few ranks; the errors of
-/// synthesize; backend. After an error nothing is kept and the next call prepares anew.
+/// layout, if they overlap, if ranks bring different layouts or options, or if the backend has too few ranks; the
+/// errors of permuted and synthesize; backend. After an error nothing is kept and the next call prepares anew.
 [[nodiscard]] Result<void> redistribute(Backend& backend, const Layout& source, const Layout& target, ConstElements in,
-                                        Elements out);
+                                        Elements out, const MoveOptions& options = {});
 
 /// Collective: takes this rank's part in a call of redistribute(backend, ...) if it refuses its arguments before the
 /// call. The other ranks, in redistribute, fail with this code and these words. As after its errors, nothing is kept.
@@ -37,6 +38,7 @@ struct Redistribution {
     Layout source;           ///< before the move
     Layout target;           ///< after it
     Storages storages = {};  ///< on this rank
+    MoveOptions options = {};
 };
 
 /// Executors that one rank of a backend keeps, with plans and one workspace as large as the largest needs. The backend
@@ -52,11 +54,12 @@ public:
     [[nodiscard]] static Redistributor& of(Backend& backend);
 
     /// As redistribute(backend, ...).
-    [[nodiscard]] Result<void> redistribute(const Layout& source, const Layout& target, ConstElements in, Elements out);
+    [[nodiscard]] Result<void> redistribute(const Layout& source, const Layout& target, ConstElements in, Elements out,
+                                            const MoveOptions& options = {});
     /// The same, but does not wait for the end. Call nothing else on the Redistributor until the ticket is done. If the
     /// ticket fails, call clear.
     [[nodiscard]] Result<std::unique_ptr<Ticket>> start(const Layout& source, const Layout& target, ConstElements in,
-                                                        Elements out);
+                                                        Elements out, const MoveOptions& options = {});
     /// For tiles that lie otherwise, and for ranks that do not all know the layouts. Collective. `name` is this rank's
     /// own name for the move, not empty. If all ranks find the executor of one earlier call under their names, returns
     /// it. Otherwise calls `ask` on all ranks, which may communicate, and prepares the move that it returns. The
@@ -81,7 +84,7 @@ private:
         [[nodiscard]] bool fits(ConstElements in, Elements out) const;
     };
     [[nodiscard]] Result<std::unique_ptr<Ticket>> try_start(const Layout& source, const Layout& target,
-                                                            ConstElements in, Elements out);
+                                                            ConstElements in, Elements out, const MoveOptions& options);
     [[nodiscard]] Result<std::unique_ptr<Ticket>> start_known(Entry& entry, ConstElements in, Elements out);
     [[nodiscard]] Result<std::unique_ptr<Bound>> bind(Executor& executor, ConstElements in, Elements out);
     [[nodiscard]] Entry& use(std::list<Entry>::iterator known);

@@ -9,6 +9,7 @@
 #include "python/bindings/convert.hpp"
 #include "python/bindings/core.hpp"
 #include "reshard/notations/notation.hpp"
+#include "reshard/planner/view.hpp"
 
 namespace reshard::python {
 namespace {
@@ -248,6 +249,14 @@ Axes that cut one dimension do so axis by axis, as torch.chunk does: 5 rows on 2
             R"doc(The same cut on other devices: `devices` lists one for each position of the mesh.
 
 Errors: InputError (another number of devices, or a device twice).)doc")
+        .def(
+            "permuted",
+            [](const Layout& layout, const std::vector<Index>& order) { return unwrap(permuted(layout, order)); },
+            "order"_a, nb::sig("def permuted(self, order: collections.abc.Sequence[int]) -> Layout"),
+            R"doc(The layout of the transposed array: dimension i is dimension order[i] of this one.
+
+Every rank holds the same elements, as `tile.transpose(order)` sees them. Errors: InputError (order does not name each
+dimension once).)doc")
         .def("format", written, "notation"_a = "jax",
              R"doc(Its text in a notation: jax, spec, sdy, hlo or dtensor.
 

@@ -45,7 +45,7 @@ std::unique_ptr<LocalRanks> make_ranks(Index ranks, double timeout) {
 }
 
 void move(LocalRanks& ranks, const std::vector<nb::object>& tiles, const Layout& source, const Layout& target,
-          const std::vector<nb::object>& out) {
+          const std::vector<nb::object>& out, bool cast, const std::vector<Index>& permute) {
     expect_home(ranks.home, "local ranks");
     if (std::ssize(tiles) != ranks.world.size() || std::ssize(out) != ranks.world.size())
         raise({Code::mismatch, fmt::format("{} ranks were given {} source and {} target tiles", ranks.world.size(),
@@ -74,7 +74,7 @@ void move(LocalRanks& ranks, const std::vector<nb::object>& tiles, const Layout&
         while (!alone.try_lock_for(Interrupt::interval)) {
             if (Interrupt::raised()) return fail(Code::backend, Interrupt::words);
         }
-        return local::redistribute(ranks.world, source, target, in, written);
+        return local::redistribute(ranks.world, source, target, in, written, {cast, permute});
     }));
     for (DenseTile& tile : to) tile.finish();
 }

@@ -42,14 +42,15 @@ std::shared_ptr<Backend> backend_at(std::uintptr_t address) {
 
 namespace {
 
-void redistribute(std::uintptr_t address, nb::handle array, const Layout& source, const Layout& target,
-                  nb::handle out) {
+void redistribute(std::uintptr_t address, nb::handle array, const Layout& source, const Layout& target, nb::handle out,
+                  bool cast, const std::vector<Index>& permute) {
     const auto backend = backend_at(address);
     const DenseTile from(array, "array", Access::read, source, backend->rank());
     DenseTile to(out, "out", Access::write, target, backend->rank());
     expect_apart(std::array{NamedArray{&from.original(), "array", false}, NamedArray{&to.original(), "out", true}});
     Call::vote(*backend);
-    unwrap(waiting([&] { return reshard::redistribute(*backend, source, target, from.read(), to.write()); }));
+    const MoveOptions options{cast, permute};
+    unwrap(waiting([&] { return reshard::redistribute(*backend, source, target, from.read(), to.write(), options); }));
     to.finish();
 }
 
@@ -151,7 +152,8 @@ NB_MODULE(_mpi, module) {
     // All ranks make the backend together, before any check that one rank may fail alone.
     module.def(
         "join", [](std::uintptr_t address) { static_cast<void>(backend_at(address)); }, "address"_a);
-    module.def("redistribute", redistribute, "address"_a, "array"_a, "source"_a, "target"_a, "out"_a);
+    module.def("redistribute", redistribute, "address"_a, "array"_a, "source"_a, "target"_a, "out"_a, "cast"_a,
+               "permute"_a);
     module.def("allocate", allocate, "address"_a, "bytes"_a,
                nb::sig("def allocate(address: int, bytes: int) -> numpy.ndarray"));
     nb::class_<RegisteredArrays>(module, "RegisteredArrays", "Arrays that are registered, until `end`.")

@@ -41,12 +41,12 @@ cli::Page page_of(std::size_t width) { return {.width = width, .colour = false};
 
 std::vector<PlannedStep> steps_of(const Planned& planned) {
     const Plan& plan = planned.made.plan();
-    const Index size = size_of(plan.source.dtype);
     std::vector<PlannedStep> steps;
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         const Step& step = plan.steps[i];
         const Layout& before = layout_before(plan, i);
         const Move& move = planned.made.verdict().moves[i];
+        const Index size = size_of(before.dtype);
         steps.push_back({std::string(name(step.kind)), step.layout, cli::changes(before, step),
                          saturating_multiply(move.received, size), saturating_multiply(move.sent, size), move.messages,
                          seconds_of(step_picoseconds(before, step, move, planned.options.machine))});

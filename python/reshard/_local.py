@@ -22,18 +22,23 @@ class Local:
         return self._ranks.size
 
     def redistribute(self, tiles: Sequence[Any], source: Layout, target: Layout,
-                     out: Sequence[Any] | None = None) -> list[Any]:
+                     out: Sequence[Any] | None = None, *, cast: bool = False,
+                     permute: Sequence[int] | None = None) -> list[Any]:
         """Moves an array from one layout to another. Returns the tiles of the target, one per rank.
 
         tiles: one array per rank, of numpy or of any DLPack library on the host, shaped source.tile_shape(rank).
         out: receives the tiles of the target, shaped target.tile_shape(rank), in any order and strides. None: new
         arrays. The first call prepares a pair of layouts and keeps it, for the 64 pairs that were used last. The GIL is
         not held while bytes move. Threads that call one Local run one after another.
-        Errors: InputError (dtype, shape, number of tiles or ranks, memory that overlaps), and all errors of synthesize.
+        cast: the target may have another dtype. Floats become floats, rounded once to nearest even. Integers become a
+        type that holds all of their values. Sums are reduced in the wider type.
+        permute: transposes, as numpy does: dimension i of the target is dimension permute[i] of the source.
+        Errors: InputError (dtype, shape, number of tiles or ranks, memory that overlaps, an order of dimensions that
+        does not name each once), and all errors of synthesize.
         """
         if out is None:
             out = [empty_tile(target, rank) for rank in range(self.size)]
-        self._ranks.move(list(tiles), source, target, list(out))
+        self._ranks.move(list(tiles), source, target, list(out), bool(cast), list(permute or ()))
         return list(out)
 
     def __repr__(self) -> str:

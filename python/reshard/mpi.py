@@ -135,12 +135,14 @@ def _starting(function: _Function) -> _Function:
 
 
 @_collective("redistribute")
-def redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out: Any = None) -> Any:
+def redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out: Any = None, *, cast: bool = False,
+                 permute: Sequence[int] | None = None) -> Any:
     """Moves this rank's tile of `source` to its tile of `target`; returns `out` once it is complete. Collective.
 
     array: of numpy or DLPack on the host, shaped source.tile_shape(comm.rank), of the dtype of the layout; only read.
     out: shaped target.tile_shape(comm.rank); a new numpy array when None. Arrays of `allocate` are the fastest. Others
     work too: Fortran order and strided views are copied (an Executor moves them in place).
+    cast, permute: as for reshard.local(n).redistribute: the target has another dtype, or other dimensions in this order.
     The first call plans and prepares a pair of layouts and keeps it, for the 64 pairs that were used last.
     Errors, on all ranks before any byte moves: InputError (dtype, shape, layouts that differ between ranks, too few
     ranks, `array` and `out` that overlap), UnsupportedError (an array on a device; no MPI here), TypeError on the rank
@@ -149,7 +151,7 @@ def redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out
     """
     if out is None:
         out = empty_tile(target, comm.rank)
-    _mpi.redistribute(_addressof(comm), array, source, target, out)  # the decorator has checked it
+    _mpi.redistribute(_addressof(comm), array, source, target, out, bool(cast), list(permute or ()))  # the decorator has checked it
     return out
 
 

@@ -101,7 +101,12 @@ bool contiguous(const Region& region) {
 }
 
 LoopNest loop_nest(const Region& source, const Region& target) {
-    assert(source.extents == target.extents && source.element_bytes == target.element_bytes);
+    assert(source.element_bytes == target.element_bytes);
+    return loops_of(source, target);
+}
+
+LoopNest loops_of(const Region& source, const Region& target) {
+    assert(source.extents == target.extents);
     LoopNest nest{source.offset_bytes, target.offset_bytes, source.element_bytes, false, {}};
     for (std::size_t k = 0; k < source.extents.size(); ++k) {
         if (source.extents[k] == 0) nest.empty = true;

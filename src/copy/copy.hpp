@@ -52,6 +52,8 @@ struct LoopNest {
 
 /// pre: same extents and element size.
 [[nodiscard]] LoopNest loop_nest(const Region& source, const Region& target);
+/// The same for elements of two sizes. LoopNest::element_bytes is the size at the source. pre: same extents.
+[[nodiscard]] LoopNest loops_of(const Region& source, const Region& target);
 
 /// Takes the innermost loop out of the nest if it is contiguous on both sides. Returns the bytes that move as one run.
 [[nodiscard]] Index take_run(LoopNest& nest);

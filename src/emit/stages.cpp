@@ -144,6 +144,8 @@ public:
                 return {};
             case StepKind::view:  // no stage: portable reshapes the tile
                 return {};
+            case StepKind::cast:
+                return fail(Code::unsupported, "a tile program keeps the element type: cast the tile beside it");
             case StepKind::exchange:
                 break;
         }

@@ -263,11 +263,13 @@ Result<std::unique_ptr<Bound>> Executor::try_bind(std::size_t first, std::size_t
 }
 
 Result<void> Executor::run(ConstElements source, Elements target) {
-    for (const auto dtype : {source.dtype, target.dtype}) {
-        if (!dtype || plans_.empty() || *dtype == plans_.front().dtype) continue;
-        return fail(Code::mismatch, fmt::format("elements of {} were given for an array of {}", name(*dtype),
-                                                name(plans_.front().dtype)));
-    }
+    const auto fits = [&](std::optional<DType> given, DType RankPlan::*own) -> Result<void> {
+        if (!given || plans_.empty() || *given == plans_.front().*own) return {};
+        return fail(Code::mismatch, fmt::format("elements of {} were given for an array of {}", name(*given),
+                                                name(plans_.front().*own)));
+    };
+    RESHARD_CHECK(fits(source.dtype, &RankPlan::dtype));
+    RESHARD_CHECK(fits(target.dtype, &RankPlan::target_dtype));
     if (workspace_bytes() > 0 && !workspace_) {
         RESHARD_ASSIGN(workspace_, backend_->allocate(workspace_bytes()));
     }

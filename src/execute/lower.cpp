@@ -60,7 +60,6 @@ Result<Index> bytes_needed(const Storage& storage, const Tile& tile, Index eleme
 }
 
 Result<Ends> lower_ends(const Plan& plan, Index rank, const Storages& storages) {
-    const Index element_bytes = size_of(plan.source.dtype);
     const Tile source = tile(plan.source, rank);
     const Tile target = tile(plan.target, rank);
     // A rank outside of the mesh has no tile, so a storage that its caller gives does not matter.
@@ -71,8 +70,8 @@ Result<Ends> lower_ends(const Plan& plan, Index rank, const Storages& storages) 
               {BufferId::target, 0, target, storage_of(plan.target, target, storages.target)},
               0,
               0};
-    RESHARD_ASSIGN(ends.source_bytes, bytes_needed(ends.source.storage, source, element_bytes, "source"));
-    RESHARD_ASSIGN(ends.target_bytes, bytes_needed(ends.target.storage, target, element_bytes, "target"));
+    RESHARD_ASSIGN(ends.source_bytes, bytes_needed(ends.source.storage, source, size_of(plan.source.dtype), "source"));
+    RESHARD_ASSIGN(ends.target_bytes, bytes_needed(ends.target.storage, target, size_of(plan.target.dtype), "target"));
     if (count(target) > 0 && !cover_of(ends.target.storage, target).distinct) {
         return fail(Code::mismatch, "the target storage puts two elements in one place");
     }
@@ -134,7 +133,11 @@ Run unread_run(const Plan& plan, Index rank, const Slot& source) {
 // The places of intermediate tiles on this rank.
 class Places {
 public:
-    Places(const Plan& plan, Index rank, const Ends& ends, bool donate) : rank_(rank), ends_(ends) {
+    Places(const Plan& plan, Index rank, const Ends& ends, bool donate)
+        : rank_(rank),
+          ends_(ends),
+          source_start_(start_of(ends.source, size_of(plan.source.dtype))),
+          target_start_(start_of(ends.target, size_of(plan.target.dtype))) {
         Capacities capacities = capacities_of(plan, donate);
         if (!is_all_ours(ends.target)) capacities.target = 0;
         if (!is_all_ours(ends.source)) capacities.source = capacities.unread = 0;
@@ -149,27 +152,29 @@ public:
     [[nodiscard]] Slot slot(std::size_t i, const Layout& layout) const {
         const AssignedBuffer& at = tiles_.places[i];
         const Tile held = tile(layout, rank_);
-        return {at.buffer, start(i, at.buffer, size_of(layout.dtype)) + at.offset_bytes, held, row_major(held)};
+        return {at.buffer, start(i, at.buffer) + at.offset_bytes, held, row_major(held)};
     }
 
 private:
-    [[nodiscard]] Index start(std::size_t i, BufferId place, Index element_bytes) const {
+    [[nodiscard]] Index start(std::size_t i, BufferId place) const {
         if (place == BufferId::workspace) return 0;
         if (place == BufferId::source && i == 0) return unread_ ? unread_->offset_bytes : 0;
-        return start_of(place == BufferId::source ? ends_.source : ends_.target, element_bytes);
+        return place == BufferId::source ? source_start_ : target_start_;
     }
 
     const Index rank_;
     const Ends& ends_;
+    const Index source_start_;  // bytes from the start of the buffer
+    const Index target_start_;
     std::optional<Run> unread_;
     BufferAssignment tiles_;
 };
 
 // A plan without a step that writes: source and target are the same tiles, and the rank copies its own.
-RankStep copy_step(const Ends& ends, Index rank) {
+RankStep copy_step(const Ends& ends, Index rank, DType dtype) {
     Schedule schedule{StepKind::exchange, rank, ends.source.tile, ends.target.tile, Combine::copy, {}, {}, {}, {}};
     for (Box& box : boxes_of(ends.target.tile)) schedule.receives.push_back({rank, std::move(box)});
-    return {0, std::move(schedule), ends.source, ends.target};
+    return {0, std::move(schedule), ends.source, ends.target, dtype, dtype};
 }
 
 }  // namespace
@@ -190,18 +195,21 @@ Result<RankPlan> lower_judged(const Plan& plan, Index rank, const Storages& stor
     if (placement.workspace_bytes == index_max)
         return fail(Code::overflow, "the workspace is larger than 64 bits count");
 
-    RankPlan lowered{plan.source.dtype, {}, ends.source_bytes, ends.target_bytes, placement.workspace_bytes};
+    RankPlan lowered{plan.source.dtype,         {}, ends.source_bytes, ends.target_bytes,
+                     placement.workspace_bytes, 0,  plan.target.dtype};
     Slot from = ends.source;
     for (std::size_t i = 0; i < placement.written.size(); ++i) {
         const std::size_t number = placement.written[i];
         const Step& step = plan.steps[number];
         const bool last = i + 1 == placement.written.size();
         Slot to = last ? ends.target : places.slot(i, step.layout);
-        lowered.steps.push_back({number, schedule(layout_before(plan, number), step, rank, plan.network), from, to});
+        const Layout& before = layout_before(plan, number);
+        lowered.steps.push_back(
+            {number, schedule(before, step, rank, plan.network), from, to, before.dtype, step.layout.dtype});
         if (last) break;
         RESHARD_ASSIGN(from, seen_as(to, behind_views(plan, number + 1), rank));
     }
-    if (lowered.steps.empty()) lowered.steps.push_back(copy_step(ends, rank));
+    if (lowered.steps.empty()) lowered.steps.push_back(copy_step(ends, rank, plan.source.dtype));
     return lowered;
 }
 

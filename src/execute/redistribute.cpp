@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "reshard/planner/view.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard {
@@ -35,6 +36,14 @@ Result<void> fit(const Layout& source, const Layout& target, ConstElements in, E
     return apart(in, out) ? Result<void>() : fail(Code::mismatch, "`in` and `out` overlap in memory");
 }
 
+// A transposition is a view of the source, in its memory.
+Storages storages_of(const Redistribution& move, Index rank) {
+    Storages storages = move.storages;
+    if (move.options.permute.empty()) return storages;
+    storages.source = permuted(storages.source.value_or(row_major(tile(move.source, rank))), move.options.permute);
+    return storages;
+}
+
 // Ranks that prepare compare the plan's fingerprint. A rank that has prepared already must not agree with them.
 std::uint64_t number_of_prepared(const Judged<Plan>& made) { return ~fingerprint(made.plan(), made.execution()); }
 
@@ -50,8 +59,9 @@ Redistributor& Redistributor::of(Backend& backend) {
     return *std::static_pointer_cast<Redistributor>(backend.kept_);
 }
 
-Result<void> Redistributor::redistribute(const Layout& source, const Layout& target, ConstElements in, Elements out) {
-    RESHARD_TRY(auto& run, start(source, target, in, out));
+Result<void> Redistributor::redistribute(const Layout& source, const Layout& target, ConstElements in, Elements out,
+                                         const MoveOptions& options) {
+    RESHARD_TRY(auto& run, start(source, target, in, out, options));
     auto moved = run->wait();
     run.reset();
     if (!moved) clear();
@@ -60,23 +70,24 @@ Result<void> Redistributor::redistribute(const Layout& source, const Layout& tar
 
 // Dropping the executors tells the ranks that wait in one of them. After an error all ranks keep the same: nothing.
 Result<std::unique_ptr<Ticket>> Redistributor::start(const Layout& source, const Layout& target, ConstElements in,
-                                                     Elements out) {
-    auto run = try_start(source, target, in, out);
+                                                     Elements out, const MoveOptions& options) {
+    auto run = try_start(source, target, in, out, options);
     if (!run) clear();
     return run;
 }
 
 // Each call agrees once, whatever happens, so that all ranks learn of an error on one of them.
 Result<std::unique_ptr<Ticket>> Redistributor::try_start(const Layout& source, const Layout& target, ConstElements in,
-                                                         Elements out) {
+                                                         Elements out, const MoveOptions& options) {
     const auto known = std::ranges::find_if(entries_, [&](const Entry& entry) {
-        return entry.name.empty() && entry.move.source == source && entry.move.target == target;
+        return entry.name.empty() && entry.move.source == source && entry.move.target == target &&
+               entry.move.options == options;
     });
     if (known != entries_.end() && known->fits(in, out)) return start_known(use(known), in, out);
     Result<void> well;
     if (known == entries_.end()) well = validate(source).and_then([&] { return validate(target); });
     if (well) well = fit(source, target, in, out, backend_.rank());
-    auto move = well.map([&] { return Redistribution{source, target}; });
+    auto move = well.map([&] { return Redistribution{source, target, {}, options}; });
     RESHARD_TRY(Executor* const executor, prepare(std::move(move), {}, 0));
     RESHARD_TRY(const auto& bound, bind(*executor, in, out));
     return bound->start();
@@ -127,11 +138,15 @@ Redistributor::Entry& Redistributor::use(std::list<Entry>::iterator known) {
 
 Result<Executor*> Redistributor::prepare(Result<Redistribution> move, std::string_view name, std::uint64_t number) {
     const auto made = move.and_then([&](const Redistribution& one) -> Result<Judged<Plan>> {
-        RESHARD_TRY(const auto& plan, plans_.synthesize({one.source, one.target}, options_));
+        RESHARD_TRY(const auto& source, permuted(one.source, one.options.permute));
+        Options options = options_;
+        options.cast = options.cast || one.options.cast;
+        RESHARD_TRY(const auto& plan, plans_.synthesize({source, one.target}, options));
         return plan;
     });
     if (made && entries_.size() == executors_max) entries_.pop_back();
-    RESHARD_TRY(auto& executor, Executor::prepare(made, backend_, move ? move->storages : Storages{}));
+    const Storages storages = made ? storages_of(*move, backend_.rank()) : Storages{};
+    RESHARD_TRY(auto& executor, Executor::prepare(made, backend_, storages));
     if (name.empty()) number = number_of_prepared(*made);
     const auto bytes = [&](const Layout& layout) {
         return tile_count(layout, backend_.rank()) * static_cast<std::size_t>(size_of(layout.dtype));
@@ -158,9 +173,9 @@ void Redistributor::clear() {
     workspace_.reset();
 }
 
-Result<void> redistribute(Backend& backend, const Layout& source, const Layout& target, ConstElements in,
-                          Elements out) {
-    return Redistributor::of(backend).redistribute(source, target, in, out);
+Result<void> redistribute(Backend& backend, const Layout& source, const Layout& target, ConstElements in, Elements out,
+                          const MoveOptions& options) {
+    return Redistributor::of(backend).redistribute(source, target, in, out, options);
 }
 
 void refuse(Backend& backend, const Error& why) {

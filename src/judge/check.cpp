@@ -10,6 +10,8 @@
 #include "src/judge/live_bytes.hpp"
 #include "src/plan/split_run.hpp"
 #include "src/price/carried.hpp"
+#include "src/tables/dtypes.hpp"
+#include "src/tables/step_kinds.hpp"
 
 namespace reshard {
 
@@ -18,6 +20,7 @@ namespace {
 /// Up to here the busiest device is found by adding up every device; beyond it the sum over steps stands for it.
 constexpr Index totaled_devices_max = 4096;
 
+// `sum` and the result are bytes.
 Index busiest_receiver(const Plan& plan, const std::vector<Move>& moves, Index sum) {
     const auto varies = [](const Move& move) { return !move.uniform && move.received > 0; };
     const Index devices = world_size(plan);
@@ -28,7 +31,9 @@ Index busiest_receiver(const Plan& plan, const std::vector<Move>& moves, Index s
     for (Index device = 0; device < devices && most < sum; ++device) {
         Index total = 0;
         for (std::size_t i = 0; i < moves.size(); ++i)
-            total = saturating_add(total, received_by(device, layout_before(plan, i), plan.steps[i], moves[i]));
+            total = saturating_add(
+                total, saturating_multiply(received_by(device, layout_before(plan, i), plan.steps[i], moves[i]),
+                                           size_of(layout_before(plan, i).dtype)));
         most = std::max(most, total);
     }
     return most;
@@ -50,13 +55,35 @@ Result<void> keep_limits(const Plan& plan, const Verdict& verdict, const Limits&
     return {};
 }
 
+// A plan between two element types casts once, and reduces in the wider type.
+Result<void> check_types(const Plan& plan) {
+    const DType from = plan.source.dtype;
+    const DType to = plan.target.dtype;
+    const auto casts = std::ranges::count_if(plan.steps, [](const Step& step) { return step.kind == StepKind::cast; });
+    if (casts == 0) return same_array(plan.source, plan.target);
+    if (casts != 1) return fail(Code::plan, fmt::format("from {} to {} with {} casts", name(from), name(to), casts));
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+        const Layout& before = layout_before(plan, i);
+        const DType other = before.dtype == from ? to : from;
+        if (reduces(plan.steps[i].kind) && !tables::holds_all(before.dtype, other))
+            return fail(Code::plan,
+                        fmt::format("step {}: reduces {}, not the wider {}", i + 1, name(before.dtype), name(other)));
+    }
+    return {};
+}
+
+Result<void> same_shape(const Layout& source, Layout target) {
+    target.dtype = source.dtype;
+    return same_array(source, target);
+}
+
 // The steps, whatever is held while they run.
 Result<Verdict> judge_steps(const Plan& plan) {
     for (const Layout* end : {&plan.source, &plan.target}) RESHARD_CHECK(validate(*end));
     RESHARD_CHECK(validate(plan.network));
-    RESHARD_CHECK(same_array(plan.source, plan.target));
+    RESHARD_CHECK(same_shape(plan.source, plan.target));
+    RESHARD_CHECK(check_types(plan));
     RESHARD_CHECK(check_enumerable(plan.source, plan.target));
-    const Index element = size_of(plan.source.dtype);
     Verdict verdict;
     verdict.floor_bytes = std::max(tile_bytes(plan.source), tile_bytes(plan.target));
     verdict.peak_bytes = verdict.floor_bytes;
@@ -65,6 +92,7 @@ Result<Verdict> judge_steps(const Plan& plan) {
         if (!move) return fail(move.error().code, fmt::format("step {}: {}", i + 1, move.error().message));
         verdict.moves.push_back(*move);
         verdict.peak_bytes = std::max(verdict.peak_bytes, tile_bytes(plan.steps[i].layout));
+        const Index element = size_of(layout_before(plan, i).dtype);
         const auto add = [&](Index& sum, Index elements) {
             sum = saturating_add(sum, saturating_multiply(elements, element));
         };
@@ -74,9 +102,9 @@ Result<Verdict> judge_steps(const Plan& plan) {
     if (!equivalent(layout_before(plan, plan.steps.size()), plan.target))
         return fail(Code::plan, fmt::format("the plan ends at {}, not at its target {}",
                                             format(layout_before(plan, plan.steps.size())), format(plan.target)));
-    verdict.received_bytes_max_device =
-        saturating_multiply(busiest_receiver(plan, verdict.moves, verdict.received_bytes / element), element);
-    verdict.lower_bound_bytes = saturating_multiply(lower_bound(plan.source, plan.target), element);
+    verdict.received_bytes_max_device = busiest_receiver(plan, verdict.moves, verdict.received_bytes);
+    const Index narrower = std::min(size_of(plan.source.dtype), size_of(plan.target.dtype));
+    verdict.lower_bound_bytes = saturating_multiply(lower_bound(plan.source, plan.target), narrower);
     return verdict;
 }
 

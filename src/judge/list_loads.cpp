@@ -298,12 +298,13 @@ Index ListLoads::picoseconds_of(std::span<const std::size_t> arrays) {
 // Adds the bytes that each device must receive of the arrays of a kind, if they are known.
 void ListLoads::add_bound(Sums& sums, const Kind& kind) {
     const Plan& plan = list_.plans[kind.array];
-    const Index bytes = saturating_multiply(kind.times, size_of(plan.source.dtype));
+    const Index element = std::min(size_of(plan.source.dtype), size_of(plan.target.dtype));
+    const Index bytes = saturating_multiply(kind.times, element);
     const Mesh& mesh = plan.target.mesh;
     const Step whole{StepKind::exchange, plan.target};
     Move move;
     if (summand_count(plan.source) == 1 && summand_count(plan.target) == 1) {
-        move.received = verdicts_[kind.array].lower_bound_bytes / size_of(plan.source.dtype);
+        move.received = verdicts_[kind.array].lower_bound_bytes / element;
         move.uniform = divides(plan.source) && divides(plan.target) && same_order(plan.source.mesh, mesh) &&
                        change_of(plan.source, plan.target).prefixes;
     } else if (summand_count(plan.target) == 1 && (divides(plan.target) || device_count(mesh) == 1)) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "reshard/planner/refinement.hpp"
 #include "src/base/try.hpp"
@@ -244,6 +245,27 @@ std::optional<Layout> in_digits(const Layout& layout) {
         if (!dims) return std::nullopt;
         std::ranges::move(*dims, std::back_inserter(made.dims));
     }
+    return made;
+}
+
+Result<Layout> permuted(const Layout& layout, std::span<const Index> order) {
+    if (order.empty()) return layout;
+    std::vector<Index> sorted(order.begin(), order.end());
+    std::ranges::sort(sorted);
+    bool each_once = sorted.size() == layout.dims.size();
+    for (std::size_t i = 0; each_once && i < sorted.size(); ++i) each_once = sorted[i] == static_cast<Index>(i);
+    if (!each_once)
+        return fail(Code::mismatch, fmt::format("the order of dimensions [{}] does not name each of 0 to {} once",
+                                                fmt::join(order, ","), std::ssize(layout.dims) - 1));
+    Layout made = layout;
+    for (std::size_t i = 0; i < order.size(); ++i) made.dims[i] = layout.dims[static_cast<std::size_t>(order[i])];
+    return made;
+}
+
+Storage permuted(const Storage& storage, std::span<const Index> order) {
+    Storage made = storage;
+    for (std::size_t i = 0; i < order.size(); ++i)
+        made.strides[i] = storage.strides[static_cast<std::size_t>(order[i])];
     return made;
 }
 

@@ -129,6 +129,9 @@ Result<Question> understood(const TensorPart& from, const TensorPart& to) {
     if (source.dtype != target.dtype || !align(question.source, question.target)) {
         if (from.box || to.box)
             return fail(Code::mismatch, "the parts differ in element type, or in other extents than 1");
+        if (source.dtype != target.dtype)
+            return fail(Code::mismatch, fmt::format("element types differ: {} and {}; rows move bytes and cast nothing",
+                                                    name(source.dtype), name(target.dtype)));
         RESHARD_TRY(auto& ends, in_common_view(source, target));
         question = {{std::move(ends.first)}, {std::move(ends.second)}};
     }

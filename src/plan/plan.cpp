@@ -80,6 +80,7 @@ std::uint64_t fingerprint(const Plan& plan) {
     for (const Step& step : plan.steps) {
         hash.add(static_cast<Index>(step.kind));
         if (step.kind == StepKind::view) add_shape(step.layout);
+        if (step.kind == StepKind::cast) hash.add(static_cast<Index>(step.layout.dtype));
         hash.add(step.layout);
         add_mesh(step.layout);
     }

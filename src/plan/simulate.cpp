@@ -143,6 +143,7 @@ std::vector<Index> readable(const Layout& before, const Step& step, const Move& 
         case StepKind::slice:
         case StepKind::zero_fill:
         case StepKind::view:
+        case StepKind::cast:
             return {device};
         case StepKind::all_gather:
         case StepKind::all_to_all:
@@ -198,7 +199,8 @@ Result<Tiles> simulate(const Layout& before, const Step& step, const Tiles& tile
     for (std::size_t device = 0; complete && device < tiles.size(); ++device)
         complete = tiles[device].size() == static_cast<std::size_t>(count(tile(before, static_cast<Index>(device))));
     if (!complete) return fail(Code::mismatch, "the tiles are not those of the layout before the step");
-    if (step.kind == StepKind::view) return tiles;
+    // Values are whole numbers here, which every type holds, so a cast keeps them.
+    if (step.kind == StepKind::view || step.kind == StepKind::cast) return tiles;
     Tiles result(std::max(tiles.size(), static_cast<std::size_t>(world_size(after.mesh))));
     for (Index device = 0; complete && device < world_size(after.mesh); ++device) {
         const auto position = position_of(after.mesh, device);

@@ -9,6 +9,7 @@
 #include "reshard/planner/view.hpp"
 #include "src/base/try.hpp"
 #include "src/plan/axis_delta.hpp"
+#include "src/tables/dtypes.hpp"
 #include "src/tables/step_kinds.hpp"
 
 namespace reshard {
@@ -158,6 +159,21 @@ Result<void> keeps_reduction(StepKind kind, const Layout& before, const Layout& 
     return not_typed(kind, fmt::format("summands of a sum over {} do not become summands of a sum over {}", from, to));
 }
 
+// Summands that were rounded would add up to another sum.
+Result<Move> type_cast(const Layout& before, const Layout& after) {
+    if (equivalent(before, after)) return not_typed(StepKind::cast, "nothing changes");
+    RESHARD_CHECK(keeps_reduction(StepKind::cast, before, after));
+    Layout same = after;
+    same.dtype = before.dtype;
+    if (!equivalent(before, same)) return not_typed(StepKind::cast, "more than the element type changes");
+    if (!tables::can_cast(before.dtype, after.dtype))
+        return not_typed(StepKind::cast, fmt::format("{} does not become {}", name(before.dtype), name(after.dtype)));
+    if (!before.unreduced.empty() && !tables::holds_all(after.dtype, before.dtype))
+        return not_typed(StepKind::cast, fmt::format("summands of {} are reduced before they become {}",
+                                                     name(before.dtype), name(after.dtype)));
+    return Move{};
+}
+
 // Both layouts in one shape must be the same layout.
 Result<Move> type_view(const Layout& before, const Layout& after) {
     RESHARD_TRY(const auto& seen, in_common_view(before, after));
@@ -173,6 +189,7 @@ Result<Move> type_view(const Layout& before, const Layout& after) {
 Result<Move> type_step(const Layout& before, const Step& step) {
     RESHARD_CHECK(validate(step.layout));
     if (step.kind == StepKind::view) return type_view(before, step.layout);
+    if (step.kind == StepKind::cast) return type_cast(before, step.layout);
     RESHARD_CHECK(same_array(before, step.layout));
     RESHARD_CHECK(check_enumerable(before, step.layout));
     return type_valid_step(before, step);
@@ -182,6 +199,7 @@ Result<Move> type_valid_step(const Layout& before, const Step& step) {
     const Layout& after = step.layout;
     const StepKind kind = step.kind;
     if (kind == StepKind::view) return type_view(before, after);
+    if (kind == StepKind::cast) return type_cast(before, after);
     assert(before.dims.size() == after.dims.size());  // the rest would cost more than the rule
     const bool one_order = same_order(before.mesh, after.mesh);
     if (one_order && before.dims == after.dims && same_summands(before, after))

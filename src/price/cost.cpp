@@ -186,7 +186,10 @@ Index copies_picoseconds(const Layout& before, const Step& step, const Machine& 
     const Index runs = machine.copy_run_ps > 0
                            ? runs_picoseconds(tile_elements(step.layout), copied_run(before, step.layout), machine)
                            : 0;
-    return saturating_add(runs, transfer_picoseconds(tile_bytes(step.layout), machine.copy_bytes_per_second));
+    // A copy reads and writes the same bytes. A cast does not: half of both count.
+    const Index bytes = step.kind == StepKind::cast ? saturating_add(tile_bytes(before), tile_bytes(step.layout)) / 2
+                                                    : tile_bytes(step.layout);
+    return saturating_add(runs, transfer_picoseconds(bytes, machine.copy_bytes_per_second));
 }
 
 namespace {

@@ -58,7 +58,8 @@ std::vector<Index> busy_levels(const Plan& plan, const Verdict& verdict, const M
     std::vector<Index> busy = plan_times(plan, verdict, machine).levels;
     const std::vector<Index> latencies = plan_times(plan, verdict, without_bytes(machine)).levels;
     for (std::size_t i = 0; i < busy.size(); ++i) busy[i] -= latencies[i];
-    if (world_size(plan) > devices_told_apart_max) return busy;
+    // Bytes of steps in two element types are not counted together.
+    if (world_size(plan) > devices_told_apart_max || plan.source.dtype != plan.target.dtype) return busy;
     const std::vector<Index> elements = carried_in_all(plan, verdict.moves, machine);
     for (std::size_t i = 0; i < busy.size(); ++i) {
         const Level& level = machine.levels[i];

@@ -88,6 +88,7 @@ std::optional<NativeCollective> of_kind(const Schedule& schedule) {
         case StepKind::zero_fill:
         case StepKind::exchange:
         case StepKind::view:
+        case StepKind::cast:
             break;
     }
     return {};

@@ -66,6 +66,7 @@ Schedule schedule(const Layout& before, const Step& step, Index rank, const Netw
     switch (step.kind) {
         case StepKind::slice:
         case StepKind::view:
+        case StepKind::cast:
             receive(made, rank, boxes_of(made.target_tile));
             break;
         case StepKind::zero_fill:

@@ -65,4 +65,26 @@ inline constexpr std::array dtypes = {
 static_assert(std::ranges::all_of(dtypes, [](const DTypeRow& one) { return has_row(one.dtype); }),
               "dtypes.def lists the types in the order of the enum DType");
 
+/// True if every value of `narrow` is a value of `wide`. Both are floats, or both are integers. False for other types.
+[[nodiscard]] constexpr bool holds_all(DType wide, DType narrow) {
+    const DTypeRow& large = row(wide);
+    const DTypeRow& small = row(narrow);
+    if (large.kind == Kind::floating && small.kind == Kind::floating) {
+        const Index large_exponent = 8 * large.bytes - large.mantissa;
+        const Index small_exponent = 8 * small.bytes - small.mantissa;
+        return large.mantissa >= small.mantissa && large_exponent >= small_exponent;
+    }
+    const auto is_integer = [](Kind kind) { return kind == Kind::signed_integer || kind == Kind::unsigned_integer; };
+    if (!is_integer(large.kind) || !is_integer(small.kind)) return false;
+    if (large.kind == small.kind) return large.bytes >= small.bytes;
+    return large.kind == Kind::signed_integer && large.bytes > small.bytes;
+}
+
+/// True if a move may cast `from` to `to`, which differ: any two floats, or an integer and a type that holds all of its
+/// values.
+[[nodiscard]] constexpr bool can_cast(DType from, DType to) {
+    const bool floats = row(from).kind == Kind::floating && row(to).kind == Kind::floating;
+    return from != to && (floats || holds_all(to, from));
+}
+
 }  // namespace reshard::tables

@@ -36,6 +36,8 @@ def values(table, macro, prefix=""):
 def options():
     """The fields of reshard_options: type, name, initial value, about."""
     for macro, row in rows("options.def"):
+        if macro == "C_RESERVED":
+            yield "int32_t", row[0], "0", "0"
         if macro == "C_OPTION":
             yield f"{row[0]}*", row[1], "NULL", row[2]
         if macro not in ("OPTION", "OTHER_OPTION"):

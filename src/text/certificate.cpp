@@ -243,8 +243,15 @@ Result<Plan> in_one_shape(const Plan& plan) {
 
 }  // namespace
 
-Result<std::string> certificate(const Plan& with_views, std::optional<Index> elements_max) {
-    RESHARD_TRY(const Plan& plan, in_one_shape(with_views));
+Plan without_casts(Plan plan) {
+    plan.target.dtype = plan.source.dtype;
+    std::erase_if(plan.steps, [](const Step& step) { return step.kind == StepKind::cast; });
+    for (Step& step : plan.steps) step.layout.dtype = plan.source.dtype;
+    return plan;
+}
+
+Result<std::string> certificate(const Plan& asked, std::optional<Index> elements_max) {
+    RESHARD_TRY(const Plan& plan, in_one_shape(without_casts(asked)));
     std::vector<const Layout*> layouts = {&plan.source, &plan.target};
     for (const Step& step : plan.steps) layouts.push_back(&step.layout);
     RESHARD_CHECK(one_reduction(layouts));

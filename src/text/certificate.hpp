@@ -13,8 +13,12 @@ inline constexpr Index certified_ranks_max = 64;
 /// It judges plans between meshes of at most so many devices each. It looks up the place of each device.
 inline constexpr Index certified_between_max = 4096;
 
+/// The plan with every layout in the source's element type and no cast. Its tiles hold the same elements of the array,
+/// so it is typed and moves the same boxes.
+[[nodiscard]] Plan without_casts(Plan plan);
+
 /// The plan as one line, without the newline; with `elements_max` the checker keeps tiles within that many elements.
-/// The plan need not be typed, nor atoms be used once: that is for the checker to say.
+/// The plan need not be typed, nor atoms be used once: that is for the checker to say. Casts are left out.
 /// Errors: mismatch (the layouts are of different arrays), layout or mesh (digits that no layout can have), unsupported
 /// (digits without a common refinement, sizes beyond the checker's numbers, more than certified_between_max devices
 /// between meshes).

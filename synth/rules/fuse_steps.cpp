@@ -75,6 +75,7 @@ bool can_be(StepKind kind, Change change) {
         case StepKind::zero_fill:
             return change.sums;
         case StepKind::view:
+        case StepKind::cast:
             return false;
         case StepKind::exchange:
             break;

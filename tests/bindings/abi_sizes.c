@@ -17,7 +17,7 @@
 
 int main(void) {
     printf("abi %d\n", reshard_abi());
-    SIZE(reshard_options), LAST(reshard_options, disabled_rules);
+    SIZE(reshard_options), LAST(reshard_options, reserved_2);
     SIZE(reshard_verdict), LAST(reshard_verdict, pieces);
     SIZE(reshard_list_verdict), LAST(reshard_list_verdict, sent_exact);
     SIZE(reshard_row), LAST(reshard_row, target_stride);

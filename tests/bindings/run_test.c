@@ -339,6 +339,35 @@ static void one_rank(void) {
     free_problem(&one);
 }
 
+/// One rank again: floats become doubles on the way.
+static void casts(void) {
+    reshard_layout* source = layout_of("x=1", "f32[6@x,5]");
+    reshard_layout* target = layout_of("x=1", "f64[6,5@x]");
+    reshard_local* world = NULL;
+    reshard_backend* backend = NULL;
+    SUCCEEDS(reshard_local_make(1, NULL, &world, &error));
+    SUCCEEDS(reshard_local_backend(world, 0, &backend, &error));
+    reshard_options options = RESHARD_OPTIONS_INITIALIZER;
+    reshard_plan* plan = NULL;
+    FAILS(RESHARD_MISMATCH, "element types differ: f32 and f64",
+          reshard_plan_make(source, target, &options, &plan, &error));
+    options.cast = 1;
+    SUCCEEDS(reshard_plan_make(source, target, &options, &plan, &error));
+    reshard_executor* executor = NULL;
+    SUCCEEDS(reshard_executor_make(backend, plan, NULL, NULL, &executor, &error));
+    float in[30];
+    double out[30];
+    for (int i = 0; i < 30; ++i) in[i] = (float)i / 7, out[i] = -1;
+    SUCCEEDS(reshard_executor_run(executor, in, sizeof in, out, sizeof out, &error));
+    for (int i = 0; i < 30; ++i) EXPECT(out[i] == (double)in[i]);
+    reshard_release(executor);
+    reshard_release(plan);
+    reshard_release(backend);
+    reshard_release(world);
+    reshard_release(source);
+    reshard_release(target);
+}
+
 static void nothing_given(void) {
     int done = 0;
     void* place = NULL;
@@ -362,6 +391,7 @@ int main(void) {
     executors();
     lists();
     one_rank();
+    casts();
     nothing_given();
     printf("%d failed\n", failures);
     return failures == 0 ? 0 : 1;

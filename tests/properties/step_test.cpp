@@ -92,6 +92,7 @@ bool deliverable(StepKind kind, const Held& before, const Held& after) {
         case StepKind::exchange:
             return summands(before) == summands(after);
         case StepKind::view:
+        case StepKind::cast:
             return false;
     }
     return false;
@@ -135,6 +136,7 @@ Index by_the_table(StepKind kind, const Held& before, const Held& after, Index g
         case StepKind::slice:
         case StepKind::zero_fill:
         case StepKind::view:
+        case StepKind::cast:
             return 0;
         case StepKind::all_gather:
             return tile * (g - 1);

@@ -150,6 +150,7 @@ Spec after_step(StepKind kind, const Spec& before) {
             break;
         }
         case StepKind::view:
+        case StepKind::cast:
             break;
     }
     return after;

@@ -40,6 +40,26 @@ TEST(StepUnit, AViewHoldsTheSameTilesInAnotherShape) {
     EXPECT_FALSE(type(StepKind::slice, "f32[12]", "f32[2@x,6]").has_value());
 }
 
+TEST(StepUnit, ACastChangesTheElementTypeAlone) {
+    const auto why = [](const char* before, const char* after) {
+        const auto move = type(StepKind::cast, before, after);
+        return move ? std::string("typed") : move.error().message;
+    };
+    EXPECT_TRUE(is_local(StepKind::cast));
+    EXPECT_EQ(*type(StepKind::cast, "f32[12@x,6]", "bf16[12@x,6]"), Move{});
+    EXPECT_EQ(why("f8_e5m2[12]", "f8_e4m3fn[12]"), "typed");
+    EXPECT_EQ(why("u8[12]", "i16[12]"), "typed");
+    EXPECT_EQ(why("f32[12@x]", "f32[12@x]"), "not a cast: nothing changes");
+    EXPECT_EQ(why("f32[12@x]", "bf16[12@y]"), "not a cast: more than the element type changes");
+    EXPECT_EQ(why("f32[12@x]", "bf16[3,4@x]"), "not a cast: more than the element type changes");
+    EXPECT_EQ(why("i16[12]", "u32[12]"), "not a cast: i16 does not become u32");
+    EXPECT_EQ(why("f32[12]", "i32[12]"), "not a cast: f32 does not become i32");
+    EXPECT_EQ(why("bool[12]", "i8[12]"), "not a cast: bool does not become i8");
+    EXPECT_EQ(why("bf16[12]{U:x}", "f32[12]{U:x}"), "typed");
+    EXPECT_EQ(why("f32[12]{U:x}", "bf16[12]{U:x}"), "not a cast: summands of f32 are reduced before they become bf16");
+    EXPECT_FALSE(type(StepKind::slice, "f32[12]", "bf16[12@x]").has_value());
+}
+
 TEST(StepUnit, ASliceIsFree) {
     const auto move = type(StepKind::slice, "f32[12,6@x]", "f32[12@y,6@x]");
     ASSERT_TRUE(move.has_value());

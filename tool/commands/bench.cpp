@@ -34,10 +34,14 @@ Question with_default_problem(Question question, Index ranks) {
 
 std::vector<Contestant> contestants(Rank& rank, const Request& asked, const Synthesis& made) {
     const bool mpi = rank.backend().name() == "mpi";
-    const Problem& problem = asked.problem;
+    Problem problem = asked.problem;  // of the others, which move the source's type
+    problem.target.dtype = problem.source.dtype;
     std::vector<Contestant> all;
     const auto as_steps = [](const Plan& plan) { return judge(plan, AsSteps{}); };
     all.emplace_back("this plan", within(made, {}), Carrier::own);
+    if (problem != asked.problem)
+        if (const auto plain = synthesize(problem, asked.options))
+            all.emplace_back("without the cast", within(*plain, {}), Carrier::own);
     all.emplace_back(naive_name, gather_then_slice(problem).and_then(as_steps), mpi ? Carrier::messages : Carrier::own);
     const auto direct = as_steps({problem.source, problem.target, {{StepKind::exchange, problem.target}}});
     if (made.plan().steps.size() > 1 && direct) all.emplace_back("direct exchange", direct, Carrier::own);
@@ -210,6 +214,8 @@ Result<int> bench(const Arguments& arguments) {
     const Question question = own ? arguments.question : with_default_problem(arguments.question, ranks_started);
     RESHARD_TRY(auto& asked, understand(question));
     remark(asked.note);
+    if (!asked.permute.empty())
+        return fail(Code::unsupported, "bench moves in one order of dimensions: not every contestant transposes");
     if (asked.options.limits.memory.donate)
         return fail(Code::usage, "bench moves one source again and again: it cannot be donated");
     RESHARD_TRY(auto& ranks, make_ranks(arguments.backend, rank_count(asked.problem),

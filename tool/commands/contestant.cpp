@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "src/base/try.hpp"
+#include "tool/data/changed_values.hpp"
 
 namespace reshard::cli {
 
@@ -40,7 +41,8 @@ Result<double> Contestant::move_and_look(Rank& rank, Values& values, Progress& p
     mover_->wipe();
     const auto seconds = mover_->move(rank);
     if (!seconds) return seconds;
-    RESHARD_TRY(const auto& verified, verify(rank, values, plan_->plan().target, false, mover_->target(), progress));
+    const auto wanted = changed(values, {plan_->plan().source.dtype, plan_->plan().target.dtype});
+    RESHARD_TRY(const auto& verified, verify(rank, *wanted, plan_->plan().target, false, mover_->target(), progress));
     score_.wrong += verified.wrong;
     score_.verified += verified.of;
     return seconds;

@@ -41,7 +41,7 @@ Json list_json(const RequestList& asked, const ListSynthesis& made) {
     of_each.limits.memory.donate = asked.memory.donate;
     for (std::size_t i = 0; i < made.arrays.size(); ++i) {
         json["arrays"].push_back(
-            plan_json(asked.ids[i], {asked.problems[i], of_each, {}, asked.notes[i]}, made.arrays[i]));
+            plan_json(asked.ids[i], {asked.problems[i], of_each, {}, {}, asked.notes[i]}, made.arrays[i]));
     }
     json["buckets"] = Json::array();
     for (std::size_t b = 0; b < made.list().buckets.size(); ++b) {

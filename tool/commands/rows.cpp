@@ -28,6 +28,10 @@ WrittenMove written(Schedule schedule, std::function<std::pair<std::string, std:
 
 Result<WrittenMove> one_array(const Arguments& arguments) {
     RESHARD_TRY(const auto& asked, understand(arguments.question));
+    if (!asked.permute.empty())
+        return fail(Code::usage,
+                    "rows do not transpose: give the source in the order of the target, and say in "
+                    "--source-storage how its tiles lie");
     remark(asked.note);
     const auto& [source, target] = asked.problem;
     RankStorages storages;

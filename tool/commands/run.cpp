@@ -4,12 +4,14 @@
 
 #include <algorithm>
 
+#include "reshard/planner/view.hpp"
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/commands/run_report.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
+#include "tool/data/changed_values.hpp"
 #include "tool/data/verify.hpp"
 #include "tool/output/tile_files.hpp"
 #include "tool/ranks/memory_use.hpp"
@@ -26,14 +28,30 @@ struct Job {
     std::optional<DType> raw;  // what raw elements of the input are
 };
 
+// The source as the caller has it. A transposition sees it in another order.
+const Layout& source_of(const Job& job) {
+    return job.asked.permute.empty() ? job.asked.problem.source : job.asked.written.source;
+}
+
 // The array's values on one rank, and how it lies in files.
 struct Opened {
     std::unique_ptr<Values> values;
     FileStyle style;
 };
 
+std::unique_ptr<Values> values_of_target(const Job& job, const Opened& opened) {
+    return changed(*opened.values, {source_of(job).dtype, job.asked.problem.target.dtype, job.asked.permute,
+                                    opened.style.fortran_order});
+}
+
+FileStyle style_of_target(const Job& job, FileStyle style) {
+    const DType dtype = job.asked.problem.target.dtype;
+    if (dtype != source_of(job).dtype) style.descr = files::descr_of(dtype);
+    return style;
+}
+
 Result<Opened> open_input(const Job& job) {
-    const Layout& source = job.asked.problem.source;
+    const Layout& source = source_of(job);
     RESHARD_TRY(auto& file, ArrayFile::open(job.arguments.input, job.raw));
     if (file.header().shape != shape(source)) {
         return fail(Code::mismatch, fmt::format("'{}' has shape [{}], the source layout has [{}]", job.arguments.input,
@@ -50,15 +68,20 @@ Result<Opened> open_input(const Job& job) {
 
 Result<Opened> open_values(const Job& job) {
     if (!job.arguments.input.empty()) return open_input(job);
-    const Layout& source = job.asked.problem.source;
+    const Layout& source = source_of(job);
     const bool reduced = summand_count(source) > 1 || summand_count(job.asked.problem.target) > 1;
     return Opened{generated(source, reduced), {files::descr_of(source.dtype), false}};
 }
 
-Storages storages_of(const Plan& plan, Index rank, bool fortran_order) {
-    if (!fortran_order) return {};
-    // The file's order is kept in memory, and the move is left to go from one column-major tile to the other.
-    return {column_major(tile(plan.source, rank)), column_major(tile(plan.target, rank))};
+// The file's order is kept in memory, and the move is left to go from one column-major tile to the other. A transposed
+// source is a view of the tile.
+Storages storages_of(const Job& job, Index rank, bool fortran_order) {
+    if (!fortran_order && job.asked.permute.empty()) return {};
+    const bool transposes = !job.asked.permute.empty();
+    const Tile held = tile(transposes ? source_of(job) : job.made.plan().source, rank);
+    const Tile wanted = tile(job.made.plan().target, rank);
+    const Storage source = fortran_order ? column_major(held) : row_major(held);
+    return {permuted(source, job.asked.permute), fortran_order ? column_major(wanted) : row_major(wanted)};
 }
 
 // Both are written before either has its name.
@@ -68,10 +91,15 @@ Result<void> write_files(Rank& rank, const Job& job, const Opened& opened, Sessi
     std::optional<NewFolder> folder;
     std::optional<NewFile> array;
     if (!tiles.empty()) {
-        RESHARD_ASSIGN(folder, write_tiles(rank, tiles, job.made.plan(), opened.style, mover.source(), mover.target()));
+        // A plan may see the ends of a reshape in another shape.
+        const Layout& source = job.asked.permute.empty() ? job.made.plan().source : source_of(job);
+        RESHARD_ASSIGN(folder,
+                       write_tiles(rank, tiles, {source, opened.style, mover.source()},
+                                   {job.made.plan().target, style_of_target(job, opened.style), mover.target()}));
     }
     if (!output.empty()) {
-        RESHARD_ASSIGN(array, write_array(rank, output, job.made.plan().target, opened.style, mover.target()));
+        RESHARD_ASSIGN(array, write_array(rank, output, job.made.plan().target, style_of_target(job, opened.style),
+                                          mover.target()));
     }
     Result<void> named;
     if (folder) named = folder->commit();
@@ -96,13 +124,15 @@ Result<RunReport> move_and_verify(Rank& rank, const Job& job) {
     RESHARD_TRY(const auto& opened, agree(rank, open_values(job)));
     const bool fortran = opened.style.fortran_order;
     const ResidentGrowth growth;
-    RESHARD_TRY(auto& mover, Session::make(rank, rank.backend(), job.made, storages_of(plan, rank.index(), fortran)));
-    const auto filled = fill(*opened.values, plan.source, rank.index(), fortran, mover->source(), progress);
+    RESHARD_TRY(auto& mover, Session::make(rank, rank.backend(), job.made, storages_of(job, rank.index(), fortran)));
+    const Layout& source = job.asked.permute.empty() ? plan.source : source_of(job);
+    const auto filled = fill(*opened.values, source, rank.index(), fortran, mover->source(), progress);
     RESHARD_CHECK(agree(rank, filled));
     mover->wipe();
     progress.at("moving", 0, 1);
     RESHARD_TRY(const auto& seconds, mover->move(rank));
-    RESHARD_TRY(const auto& verified, verify(rank, *opened.values, plan.target, fortran, mover->target(), progress));
+    const auto wanted = values_of_target(job, opened);
+    RESHARD_TRY(const auto& verified, verify(rank, *wanted, plan.target, fortran, mover->target(), progress));
     RunReport report = report_of(rank, job, *mover, growth);
     report.seconds = seconds;
     report.verified = verified;

@@ -11,6 +11,7 @@
 #include "tool/commands/commands.hpp"
 #include "tool/commands/list.hpp"
 #include "tool/console/exit.hpp"
+#include "tool/data/changed_values.hpp"
 #include "tool/data/verify.hpp"
 #include "tool/ranks/ranks.hpp"
 #include "tool/ranks/session.hpp"
@@ -114,7 +115,10 @@ private:
         std::vector<std::byte> own(static_cast<std::size_t>(executor_.plans()[array].target_bytes));
         auto got = rank_.backend().get(targets_[array]->bytes().first(own.size()), own);
         RESHARD_CHECK(agree(rank_, got));
-        return verify(rank_, *values(array), job_.made.list().plans[array].target, false, own, progress);
+        const Plan& plan = job_.made.list().plans[array];
+        const auto of_source = values(array);
+        const auto wanted = changed(*of_source, {plan.source.dtype, plan.target.dtype});
+        return verify(rank_, *wanted, plan.target, false, own, progress);
     }
 
     Rank& rank_;

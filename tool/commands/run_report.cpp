@@ -30,9 +30,9 @@ std::string steps_table(const Request& asked, const Synthesis& made, const RunRe
                  {"received", Align::right},
                  {"predicted", Align::right},
                  {"measured", Align::right}});
-    const Index size = size_of(made.plan().source.dtype);
     for (std::size_t i = 0; i < made.plan().steps.size(); ++i) {
         const Step& step = made.plan().steps[i];
+        const Index size = size_of(layout_before(made.plan(), i).dtype);
         const double seconds = report.step_seconds[i];
         table.row({std::to_string(i + 1), std::string(name(step.kind)), changes(layout_before(made.plan(), i), step),
                    format(step.layout), format_bytes(saturating_multiply(made.verdict().moves[i].received, size)),

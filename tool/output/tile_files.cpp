@@ -158,16 +158,21 @@ Result<Json> write_tile(const PartialFolder& folder, const std::string& file, co
     return json;
 }
 
-Result<void> write_my_tiles(Index rank, const PartialFolder& folder, const Plan& plan, const FileStyle& style,
-                            std::span<const std::byte> source, std::span<const std::byte> target) {
-    const bool takes_part = position_of(plan.source.mesh, rank) || position_of(plan.target.mesh, rank);
+Result<void> write_my_tiles(Index rank, const PartialFolder& folder, const WrittenEnd& source,
+                            const WrittenEnd& target) {
+    const bool takes_part = position_of(source.layout.mesh, rank) || position_of(target.layout.mesh, rank);
     if (!takes_part) return {};
     const std::string stem = fmt::format("rank{}", rank);
-    RESHARD_TRY(auto& from, write_tile(folder, stem + ".source.npy", plan.source, rank, style, source));
-    RESHARD_TRY(auto& to, write_tile(folder, stem + ".target.npy", plan.target, rank, style, target));
-    const Json json = {
-        {"schema", 1},    {"rank", rank}, {"dtype", name(plan.source.dtype)}, {"shape", shape(plan.source)},
+    const auto write = [&](const char* suffix, const WrittenEnd& end) {
+        return write_tile(folder, stem + suffix, end.layout, rank, end.style, end.tile);
+    };
+    RESHARD_TRY(auto& from, write(".source.npy", source));
+    RESHARD_TRY(auto& to, write(".target.npy", target));
+    Json json = {
+        {"schema", 1},    {"rank", rank}, {"dtype", name(source.layout.dtype)}, {"shape", shape(source.layout)},
         {"source", from}, {"target", to}};
+    if (target.layout.dtype != source.layout.dtype) json["target_dtype"] = name(target.layout.dtype);
+    if (shape(target.layout) != shape(source.layout)) json["target_shape"] = shape(target.layout);
     return write_file(folder, stem + ".json", line(json), {});
 }
 
@@ -211,16 +216,15 @@ Result<std::optional<NewFile>> write_array(Rank& rank, const std::string& path, 
     return std::move(array);
 }
 
-Result<std::optional<NewFolder>> write_tiles(Rank& rank, const std::string& path, const Plan& plan,
-                                             const FileStyle& style, std::span<const std::byte> source,
-                                             std::span<const std::byte> target) {
+Result<std::optional<NewFolder>> write_tiles(Rank& rank, const std::string& path, const WrittenEnd& source,
+                                             const WrittenEnd& target) {
     const auto begin = [&]() -> Result<std::optional<NewFolder>> {
         if (rank.index() != 0) return std::nullopt;
         return destination_of_folder(path, Contents::tiles).and_then(NewFolder::begin);
     };
     RESHARD_TRY(auto& folder, agree(rank, begin()));
     const std::string partial = rank.share(folder ? folder->path() : std::string()).front();
-    const auto mine = write_my_tiles(rank.index(), {partial, path}, plan, style, source, target);
+    const auto mine = write_my_tiles(rank.index(), {partial, path}, source, target);
     RESHARD_CHECK(agree(rank, mine));
     return std::move(folder);
 }

@@ -21,10 +21,16 @@ struct FileStyle {
 [[nodiscard]] Result<std::optional<NewFile>> write_array(Rank& rank, const std::string& path, const Layout& target,
                                                          const FileStyle& style, std::span<const std::byte> tile);
 
+/// One end of a move, on this rank.
+struct WrittenEnd {
+    const Layout& layout;
+    FileStyle style;
+    std::span<const std::byte> tile;
+};
+
 /// Collective: writes rank0.source.npy, rank0.target.npy and rank0.json with their places, and so on, to a new folder.
 /// The folder replaces an old one when rank 0 commits it. Errors, on all ranks: io.
-[[nodiscard]] Result<std::optional<NewFolder>> write_tiles(Rank& rank, const std::string& path, const Plan& plan,
-                                                           const FileStyle& style, std::span<const std::byte> source,
-                                                           std::span<const std::byte> target);
+[[nodiscard]] Result<std::optional<NewFolder>> write_tiles(Rank& rank, const std::string& path,
+                                                           const WrittenEnd& source, const WrittenEnd& target);
 
 }  // namespace reshard::cli

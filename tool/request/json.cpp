@@ -11,10 +11,10 @@ namespace {
 
 Json steps_json(const Synthesis& made) {
     Json steps = Json::array();
-    const Index size = size_of(made.plan().source.dtype);
     for (std::size_t i = 0; i < made.plan().steps.size(); ++i) {
         const Step& step = made.plan().steps[i];
         const Move& move = made.verdict().moves[i];
+        const Index size = size_of(layout_before(made.plan(), i).dtype);
         steps.push_back({{"kind", name(step.kind)},
                          {"layout", format(step.layout)},
                          {"tile_bytes", tile_bytes(step.layout)},

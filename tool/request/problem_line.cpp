@@ -56,6 +56,7 @@ const Fields& fields_of(bool options) {
                                       {"notation", field_of(&Question::notation)},
                                       {"array", field_of(&Question::array)},
                                       {"target_array", field_of(&Question::target_array)},
+                                      {"permute", field_of(&Question::permute)},
                                       {"options", {"an object", never}}};
     return options ? of_options : of_problem;
 }

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
+#include "reshard/planner/view.hpp"
+#include "reshard/text.hpp"
 #include "src/base/try.hpp"
 #include "src/tables/capabilities.hpp"
 #include "tool/console/exit.hpp"
@@ -37,6 +40,21 @@ Result<Problem> read_problem(const Question& question) {
     RESHARD_TRY(auto& target, on_mesh(question.target_mesh.value_or(question.mesh),
                                       in("target", parse_layout(target_mesh, question.target))));
     return Problem{std::move(source), std::move(target)};
+}
+
+// 1,0,2
+Result<std::vector<Index>> parse_order(const std::string& text) {
+    std::vector<Index> order;
+    for (std::size_t begin = 0; begin <= text.size();) {
+        const std::size_t end = std::min(text.find(',', begin), text.size());
+        Index dim = -1;
+        const auto read = std::from_chars(text.data() + begin, text.data() + end, dim);
+        if (read.ec != std::errc() || read.ptr != text.data() + end || dim < 0)
+            return fail(Code::syntax, fmt::format("'{}' is no order of dimensions; 1,0,2 is one", text.substr(0, 40)));
+        order.push_back(dim);
+        begin = end + 1;
+    }
+    return order;
 }
 
 // A machine's text has lines; the name of one that is built in has none.
@@ -125,8 +143,16 @@ Index rank_count(const Problem& problem) {
 Result<Request> understand(const Question& question) {
     Request asked;
     RESHARD_ASSIGN(asked.written, read_problem(question));
-    RESHARD_ASSIGN(asked.problem, in("source and target", to_common_shape(asked.written)));
-    asked.note = note_on(asked.written);
+    Problem ends = asked.written;
+    if (question.permute) {
+        RESHARD_ASSIGN(asked.permute, in("permute", parse_order(*question.permute)));
+        RESHARD_ASSIGN(ends.source, in("permute", permuted(ends.source, asked.permute)));
+        if (shape(ends.source) != shape(ends.target))
+            return fail(Code::mismatch, fmt::format("permute: the source is {} in this order, and the target is {}",
+                                                    format(ends.source), format(ends.target)));
+    }
+    RESHARD_ASSIGN(asked.problem, in("source and target", to_common_shape(ends)));
+    asked.note = note_on(ends);
     RESHARD_CHECK(read_options(question, asked.options));
     for (const std::string& text : question.first_steps) {
         RESHARD_TRY(auto& step, read_step(asked.problem.source.mesh, text));

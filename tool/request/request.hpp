@@ -36,6 +36,7 @@ struct Question : QuestionOptions {
     std::optional<std::string> notation;      ///< of meshes and layouts; our own when not given
     std::optional<std::string> array;         ///< f32[8,4], where the notation does not say it
     std::optional<std::string> target_array;  ///< of the target, when it is reshaped
+    std::optional<std::string> permute;       ///< 1,0,2: the source's dimensions in the order of the target
     std::vector<std::string> first_steps;     ///< `kind layout` each, on the source's mesh
     friend bool operator==(const Question&, const Question&) = default;
 };
@@ -44,6 +45,7 @@ struct Request {
     Problem problem;  ///< between ends of one shape
     Options options;
     Problem written = {};   ///< the same between the ends that the question has
+    std::vector<Index> permute = {};  ///< dimension i of the target is dimension permute[i] of the source as written
     std::string note = {};  ///< note_on what is written
 };
 

@@ -302,18 +302,20 @@ Result<void> Messages::make_steps(const std::vector<char>& in_pieces) {
                 carriages[i].emplace_back(Carriage{stages_[i].node == nullptr, one.summing.empty(), 0, part_bytes_max_,
                                                    in_pieces[step++] != 0 ? piece_bytes : 0});
             if (!carriage.sums) continue;
-            sum_bytes_ = std::max(sum_bytes_, staged_bytes(one.rank_step(), one.plan->dtype, carriage));
+            sum_bytes_ = std::max(sum_bytes_, staged_bytes(one.rank_step(), one.rank_step().from_dtype, carriage));
         }
     }
     for (std::size_t i = 0; i < order_.size(); ++i) {
         for (std::size_t k = 0; k < order_[i].size(); ++k) {
             const StageStep& one = order_[i][k];
             carriages[i][k].staging_bytes = sum_bytes_;
-            RESHARD_TRY(auto& made, make_message_step(one.rank_step(), one.plan->dtype, one.array, carriages[i][k]));
+            RESHARD_TRY(auto& made,
+                        make_message_step(one.rank_step(), one.rank_step().from_dtype, one.array, carriages[i][k]));
             stages_[i].steps.push_back(std::move(made));
             const Schedule& schedule = one.rank_step().schedule;
             const Index elements = count(schedule.source_tile) + count(schedule.target_tile);
-            stages_[i].timed.push_back({one.ordinal, static_cast<double>(elements * size_of(one.plan->dtype))});
+            stages_[i].timed.push_back(
+                {one.ordinal, static_cast<double>(elements * size_of(one.rank_step().from_dtype))});
         }
     }
     return {};

@@ -18,7 +18,8 @@ struct StageStep {
     std::vector<Index> summing = {};
 
     [[nodiscard]] const RankStep& rank_step() const { return plan->steps[step]; }
-    [[nodiscard]] bool copies() const { return rank_step().schedule.combine == Combine::copy; }
+    /// True for a copy between ranks. A cast is none: each rank casts its own tile.
+    [[nodiscard]] bool copies() const { return rank_step().schedule.combine == Combine::copy && !casts(rank_step()); }
 };
 
 /// The plans that the steps of a stage share. See bind_stage for the buffers that they read and write.

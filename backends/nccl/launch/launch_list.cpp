@@ -169,6 +169,7 @@ ncclResult_t run_call(const Call& call, cudaStream_t stream) {
         case StepKind::zero_fill:
         case StepKind::exchange:
         case StepKind::view:
+        case StepKind::cast:
             break;
     }
     return ncclInvalidUsage;  // no native collective runs such a step

@@ -38,6 +38,7 @@ std::string_view call_name(StepKind native) {
         case StepKind::zero_fill:
         case StepKind::exchange:
         case StepKind::view:
+        case StepKind::cast:
             break;  // these run as sends and receives
     }
     return {};

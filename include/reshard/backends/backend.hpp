@@ -16,15 +16,20 @@ class Redistributor;
 /// One step on this rank: its schedule, and the tiles it reads and writes. `from` may be a larger tile than the
 /// schedule's source tile (slices are views, not copies); boxes are global, so nothing else changes.
 struct RankStep {
-    std::size_t step = 0;  ///< its number in the plan, from 0; the same on every rank
-    Schedule schedule;     ///< what it sends, receives and fills
-    Slot from;             ///< the tile that it reads
-    Slot to;               ///< the tile that it writes
+    std::size_t step = 0;           ///< its number in the plan, from 0; the same on every rank
+    Schedule schedule;              ///< what it sends, receives and fills
+    Slot from;                      ///< the tile that it reads
+    Slot to;                        ///< the tile that it writes
+    DType from_dtype = DType::f32;  ///< of the elements that it reads, and that move between ranks
+    DType to_dtype = DType::f32;    ///< of the elements that it writes; it differs in a cast, which receives nothing
 };
+
+/// True if the step casts. The rank casts its own tile; no other rank takes part.
+[[nodiscard]] inline bool casts(const RankStep& step) { return step.from_dtype != step.to_dtype; }
 
 /// One array on this rank.
 struct RankPlan {
-    DType dtype = DType::f32;     ///< of the elements
+    DType dtype = DType::f32;     ///< of the source's elements
     std::vector<RankStep> steps;  ///< in order; a slice that is a view has none
     Index source_bytes = 0;       ///< least size of the source that is bound
     Index target_bytes = 0;       ///< of the target
@@ -32,6 +37,7 @@ struct RankPlan {
     /// Plans of one turn have separate parts of the workspace and may run step by step together. Turns run one after
     /// another. 0: the plan has the whole workspace while it runs.
     std::size_t turn = 0;
+    DType target_dtype = DType::f32;  ///< of the target's elements
 };
 
 /// The caller's memory for one array. A source is only read. If the plan was prepared with donate, the caller gives the

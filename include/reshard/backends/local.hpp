@@ -5,6 +5,7 @@
 
 #include "reshard/backends/backend.hpp"
 #include "reshard/elements.hpp"
+#include "reshard/move_options.hpp"
 
 /// Ranks of one process.
 namespace reshard::local {
@@ -40,7 +41,8 @@ private:
 /// As reshard::redistribute, for all ranks of the world by this one thread: in[r] and out[r] are rank r's. Errors:
 /// mismatch also when `out` of one rank overlaps `in` or `out` of another.
 [[nodiscard]] Result<void> redistribute(World& world, const Layout& source, const Layout& target,
-                                        std::span<const ConstElements> in, std::span<const Elements> out);
+                                        std::span<const ConstElements> in, std::span<const Elements> out,
+                                        const MoveOptions& options = {});
 
 /// The same from the ranks' source tiles to their target tiles, each dense and row-major.
 template <class T>

@@ -8,6 +8,7 @@
 
 #include "reshard/backends/backend.hpp"
 #include "reshard/elements.hpp"
+#include "reshard/move_options.hpp"
 
 /// Ranks of an MPI communicator.
 namespace reshard::mpi {
@@ -63,7 +64,7 @@ void refuse(MPI_Comm communicator, const Error& why);
 /// are an attribute of the communicator. MPI_Comm_free or MPI_Finalize frees them, and a duplicate does not inherit
 /// them. Calls on one communicator are collective and in one order.
 [[nodiscard]] Result<void> redistribute(MPI_Comm communicator, const Layout& source, const Layout& target,
-                                        ConstElements in, Elements out);
+                                        ConstElements in, Elements out, const MoveOptions& options = {});
 
 /// The backend that redistribute keeps on this communicator. The first call makes it and is collective. In
 /// redistribute, peers reach the memory that was allocated on it. It outlives its communicator, and MPI_Finalize, while

@@ -69,11 +69,14 @@ typedef struct reshard_options {
     struct reshard_plan_cache* cache;       ///< a cache that is asked first
     const char* disabled_rules;             ///< names of rules that are not asked for plans; `explain` names those that
                                             ///< are; commas between them
+    int32_t cast;                           ///< source and target may differ in element type: the move casts, and
+                                            ///< rounds to nearest even
+    int32_t reserved_2;                     ///< 0
 } reshard_options;
 
 /// The defaults.
 #define RESHARD_OPTIONS_INITIALIZER \
-    { sizeof(reshard_options), RESHARD_TIME, RESHARD_ALL, -1, -1, 0, 0, 0, 0, 0, 1, NULL, NULL, NULL, NULL }
+    { sizeof(reshard_options), RESHARD_TIME, RESHARD_ALL, -1, -1, 0, 0, 0, 0, 0, 1, NULL, NULL, NULL, NULL, 0, 0 }
 
 /// What the judge derived from a plan. Bytes are maxima over devices.
 typedef struct reshard_verdict {

@@ -17,19 +17,20 @@ enum class StepKind {
     zero_fill,       ///< replicated axes or suffixes become unreduced; local
     exchange,        ///< any layout to any layout: an all-to-all-v over boxes
     view,            ///< the same tiles in another shape of the array; local
+    cast,            ///< the same tiles with elements of another type; local
 };
 
 /// Every kind, in order.
-inline constexpr std::array<StepKind, 9> all_step_kinds = {
+inline constexpr std::array<StepKind, 10> all_step_kinds = {
     StepKind::slice,      StepKind::all_gather, StepKind::all_to_all, StepKind::permute, StepKind::reduce_scatter,
-    StepKind::all_reduce, StepKind::zero_fill,  StepKind::exchange,   StepKind::view};
+    StepKind::all_reduce, StepKind::zero_fill,  StepKind::exchange,   StepKind::view,    StepKind::cast};
 
 [[nodiscard]] std::string_view name(StepKind kind);  ///< slice, all_gather, ...
 /// The kind of that name. Errors: syntax.
 [[nodiscard]] Result<StepKind> parse_step_kind(std::string_view text);
 /// True when no device receives anything.
 [[nodiscard]] constexpr bool is_local(StepKind kind) {
-    return kind == StepKind::slice || kind == StepKind::zero_fill || kind == StepKind::view;
+    return kind == StepKind::slice || kind == StepKind::zero_fill || kind == StepKind::view || kind == StepKind::cast;
 }
 
 /// One typed move of an array. The plan has the layout before it.
@@ -55,7 +56,9 @@ struct Move {
 /// them formally. If sizes do not divide, a rule that changes a dimension's atoms needs boundaries that nest: the tile
 /// extent of the longer list times the added factor is the tile extent of the shorter list, or the shorter list's first
 /// tile is the whole dimension. A view is typed if each device holds the same elements before and after, in the same
-/// order of a dense row-major tile (in_common_view). Every other step keeps the shape of the array.
+/// order of a dense row-major tile (in_common_view). Every other step keeps the shape of the array. A cast changes the
+/// element type and nothing else: floats become floats, and integers become a type that holds all of their values.
+/// Summands become only a type that holds all of their values. Every other step keeps the element type.
 /// Cost: independent of the number of devices when sizes divide and digits have a common refinement.
 [[nodiscard]] Result<Move> type_step(const Layout& before, const Step& step);
 

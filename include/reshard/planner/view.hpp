@@ -27,4 +27,12 @@ namespace reshard {
 /// the shard of a piece is no sum over digits of its index. Dimensions without pieces stay.
 [[nodiscard]] std::optional<Layout> in_digits(const Layout& layout);
 
+/// The layout of the transposed array: dimension i is dimension order[i] of `layout`. Every device holds the same
+/// elements, so nothing moves. An empty order leaves the layout as it is. Errors: mismatch (the order does not name
+/// each dimension once).
+[[nodiscard]] Result<Layout> permuted(const Layout& layout, std::span<const Index> order);
+/// Where the elements of a permuted tile lie, if `storage` says where those of the tile lie. An empty order leaves the
+/// storage as it is. pre: permuted(layout, order) for the layout of the tile.
+[[nodiscard]] Storage permuted(const Storage& storage, std::span<const Index> order);
+
 }  // namespace reshard

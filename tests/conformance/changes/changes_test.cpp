@@ -1,0 +1,270 @@
+// Random moves that cast, transpose, or both. Every element is compared with a reference that shares no code with the
+// library: its tiles, its order of dimensions and its rounding.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iostream>
+
+#include "conformance/array.hpp"
+#include "conformance/harness.hpp"
+#include "reference.hpp"
+#include "reshard/planner/view.hpp"
+#include "reshard/redistribute.hpp"
+#include "reshard/synthesize.hpp"
+#include "reshard/text.hpp"
+#include "support/anywhere.hpp"
+#include "support/property.hpp"
+
+namespace reshard::conformance {
+namespace {
+
+constexpr std::array moved_types = {DType::f32,     DType::bf16, DType::f16, DType::f64, DType::f8_e4m3fn,
+                                    DType::f8_e5m2, DType::i8,   DType::i16, DType::i32, DType::i64,
+                                    DType::u8,      DType::u16,  DType::u32, DType::u64};
+
+std::uint64_t mixed(std::uint64_t seed, std::uint64_t number) {
+    std::uint64_t x = seed * 0x9e3779b97f4a7c15u + number * 0xbf58476d1ce4e5b9u + 1;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+// One question: the caller's source, the order of its dimensions, and the target.
+struct Change {
+    Layout source;
+    Layout target;
+    MoveOptions options;
+    std::uint64_t seed = 0;
+    std::optional<Judged<Plan>> plan = std::nullopt;
+
+    [[nodiscard]] Index summands() const { return summand_count(source); }
+    [[nodiscard]] std::string text() const {
+        return fmt::format("seed {}: {} on {} to {} on {}, order [{}]", seed, format(source), format(source.mesh),
+                           format(target), format(target.mesh), fmt::join(options.permute, ","));
+    }
+};
+
+// Random bits. Half of the floats lie where rounding decides: at the middle between two numbers of the target, or near
+// its ends.
+std::uint64_t drawn_bits(DType from, DType to, std::uint64_t noise) {
+    const int size = static_cast<int>(8 * size_of(from));
+    std::uint64_t bits = size == 64 ? noise : noise >> 7 & ((std::uint64_t{1} << size) - 1);
+    if (!is_float(from) || !is_float(to)) return bits;
+    const Format wide = format_of(from);
+    const Format narrow = format_of(to);
+    const int dropped = wide.mantissa_bits - narrow.mantissa_bits;
+    const std::uint64_t choice = mixed(noise, 1);
+    if (dropped > 0 && choice % 4 < 2)
+        bits = (bits >> dropped << dropped) | std::uint64_t{1} << (dropped - 1) | (choice >> 8 & (choice % 4));
+    if (wide.exponent_bits > narrow.exponent_bits && choice >> 16 & 1) {
+        const std::uint64_t reach =
+            (std::uint64_t{1} << narrow.exponent_bits) + static_cast<std::uint64_t>(narrow.mantissa_bits) + 4;
+        const std::uint64_t lowest = static_cast<std::uint64_t>(wide.bias() - narrow.bias() - narrow.mantissa_bits - 2);
+        const std::uint64_t field = lowest + (choice >> 20) % reach;
+        const std::uint64_t all = ((std::uint64_t{1} << wide.exponent_bits) - 1) << wide.mantissa_bits;
+        bits = (bits & ~all) | (field << wide.mantissa_bits & all);
+    }
+    return bits;
+}
+
+// Summands whose sum is exact in the wider type, and often not in the narrower one.
+Index drawn_summand(const Change& change, std::uint64_t element, Index summand) {
+    const DType from = change.source.dtype;
+    const std::uint64_t noise = mixed(change.seed + 77, element * 64 + static_cast<std::uint64_t>(summand));
+    const bool widens = from != change.target.dtype && includes(change.target.dtype, from);
+    int bits = is_float(from) ? format_of(from).mantissa_bits + 1 : static_cast<int>(8 * size_of(from)) - 1;
+    bits = std::min(bits, 40) - (widens ? 0 : 4);
+    const auto most = static_cast<std::uint64_t>(1) << bits;
+    const auto value = static_cast<Index>(noise % most);
+    const bool may_be_negative = is_float(from) || decode(from, ~std::uint64_t{0} >> (64 - 8 * size_of(from))).negative;
+    return may_be_negative && noise >> 60 & 1 ? -value : value;
+}
+
+// Calls visit(number of the element in the whole target array, position in the tile) for a tile in row-major order.
+// Dimension i of the tile is dimension place[i] of the target.
+template <class Visit>
+void for_each_element(const Indices& tile, const std::vector<std::size_t>& place, const Layout& target,
+                      const Visit& visit) {
+    Index elements = 1;
+    for (const auto& indices : tile) elements *= std::ssize(indices);
+    std::vector<Index> at(tile.size());
+    for (Index position = 0; position < elements; ++position) {
+        Index rest = position;
+        for (std::size_t i = tile.size(); i-- > 0; rest /= std::ssize(tile[i]))
+            at[place[i]] = tile[i][static_cast<std::size_t>(rest % std::ssize(tile[i]))];
+        Index number = 0;
+        for (std::size_t i = 0; i < at.size(); ++i) number = number * target.dims[i].extent + at[i];
+        visit(static_cast<std::uint64_t>(number), position);
+    }
+}
+
+std::vector<std::size_t> places(const Layout& layout, const std::vector<Index>& order) {
+    std::vector<std::size_t> place(layout.dims.size());
+    for (std::size_t i = 0; i < place.size(); ++i) place[order.empty() ? i : static_cast<std::size_t>(order[i])] = i;
+    return place;
+}
+
+std::uint64_t element_bits(const Change& change, std::uint64_t element, Index summand) {
+    if (change.summands() == 1)
+        return drawn_bits(change.source.dtype, change.target.dtype, mixed(change.seed, element));
+    return *encode(change.source.dtype, whole(drawn_summand(change, element, summand)));
+}
+
+std::optional<std::uint64_t> expected_bits(const Change& change, std::uint64_t element) {
+    const DType to = change.target.dtype;
+    if (change.summands() == 1) {
+        const std::uint64_t bits = element_bits(change, element, 0);
+        return change.source.dtype == to ? bits : encode(to, decode(change.source.dtype, bits));
+    }
+    Index sum = 0;
+    for (Index summand = 0; summand < change.summands(); ++summand) sum += drawn_summand(change, element, summand);
+    return encode(to, whole(sum));
+}
+
+std::vector<std::byte> buffer_for(const std::optional<Indices>& tile, const Layout& layout) {
+    Index elements = tile ? 1 : 0;
+    if (tile)
+        for (const auto& indices : *tile) elements *= std::ssize(indices);
+    return std::vector<std::byte>(static_cast<std::size_t>(elements * size_of(layout.dtype)));
+}
+
+std::vector<std::byte> source_tile(const Change& change, Index rank) {
+    const auto tile = tile_by_arithmetic(change.source, rank);
+    std::vector<std::byte> bytes = buffer_for(tile, change.source);
+    if (bytes.empty()) return bytes;
+    const Index size = size_of(change.source.dtype);
+    const Index own = summand(change.source, rank);
+    for_each_element(*tile, places(change.source, change.options.permute), change.target,
+                     [&](std::uint64_t element, Index position) {
+                         const std::uint64_t bits = element_bits(change, element, own);
+                         std::memcpy(bytes.data() + position * size, &bits, static_cast<std::size_t>(size));
+                     });
+    return bytes;
+}
+
+// The elements that are wrong, and the first of them in words.
+std::string wrong_in(const Change& change, Index rank, const std::vector<std::byte>& bytes) {
+    const auto tile = tile_by_arithmetic(change.target, rank);
+    if (bytes.empty()) return {};
+    const DType to = change.target.dtype;
+    const Index size = size_of(to);
+    Index wrong = 0;
+    std::string first;
+    for_each_element(*tile, places(change.target, {}), change.target, [&](std::uint64_t element, Index position) {
+        std::uint64_t got = 0;
+        std::memcpy(&got, bytes.data() + position * size, static_cast<std::size_t>(size));
+        const auto wanted = expected_bits(change, element);
+        const bool right = wanted ? got == *wanted : decode(to, got).kind == Number::Kind::nan;
+        if (right || wrong++ > 0) return;
+        first = fmt::format("element {} of {:#x} is {:#x}, not {:#x}", element, element_bits(change, element, 0), got,
+                            wanted.value_or(0));
+    });
+    return wrong == 0 ? "" : fmt::format("{} wrong; {}", wrong, first);
+}
+
+DType drawn_type(std::uint64_t noise, bool reduced) {
+    for (;; noise = mixed(noise, 3)) {
+        const DType dtype = moved_types[noise % (noise >> 32 & 1 ? 4 : moved_types.size())];
+        if (!reduced || can_reduce(dtype, Reduction::sum)) return dtype;
+    }
+}
+
+// nullopt if the question is about other summands than sums that the target wants whole.
+std::optional<Change> drawn(std::uint64_t seed, Index ranks) {
+    const Problem problem = test::problem_of(test::random_question(seed, ranks));
+    if (summand_count(problem.target) > 1 || shape(problem.source) != shape(problem.target)) return std::nullopt;
+    if (!problem.source.unreduced.empty() && problem.source.reduction != Reduction::sum) return std::nullopt;
+    if (problem.source.unreduced.empty() && mixed(seed, 4) % 4 != 0) return std::nullopt;  // sums are rare
+    Change change{problem.source, problem.target, {.cast = true}, seed};
+    change.source.dtype = drawn_type(mixed(seed, 5), !problem.source.unreduced.empty());
+    change.target.dtype = drawn_type(mixed(seed, 6), !problem.target.unreduced.empty());
+    std::vector<Index>& order = change.options.permute;
+    if (mixed(seed, 7) % 3 == 0) return change;
+    for (std::size_t i = 0; i < change.source.dims.size(); ++i) order.push_back(static_cast<Index>(i));
+    std::mt19937_64 random(seed);
+    std::ranges::shuffle(order, random);
+    for (std::size_t i = 0; i < order.size(); ++i)
+        change.source.dims[static_cast<std::size_t>(order[i])] = problem.source.dims[i];
+    return change;
+}
+
+// Plans the question. Only what may not be cast has no plan.
+void plan(Change& change) {
+    const auto seen = permuted(change.source, change.options.permute);
+    ASSERT_TRUE(seen) << seen.error().message;
+    const auto made = synthesize(*seen, change.target, {.cast = true});
+    const DType from = change.source.dtype;
+    const DType to = change.target.dtype;
+    const bool may = from == to || may_cast(from, to, change.summands() > 1);
+    ASSERT_EQ(made.has_value(), may) << change.text() << '\n' << (made ? "" : made.error().message);
+    if (!made) {
+        EXPECT_EQ(made.error().code, Code::unsupported) << made.error().message;
+        return;
+    }
+    change.plan = *made;
+}
+
+// Under MPI a tenth: each rank is a process that plans for itself.
+Index asked_of(const Harness& ranks) {
+    const Index all = test::long_run() ? 20000 : test::cases(1000);
+    const bool one_process = !testing::internal::GetArgvs()[0].ends_with("changes_mpi");
+    return ranks.ranks() > 4 ? all / 4 : one_process ? all : all / 10;
+}
+
+// In one call, or by an executor, which may write the source. Then tiles of both types lie in the memory of both ends.
+Result<void> move(Backend& backend, const Change& change, std::size_t number, std::vector<std::byte>& in,
+                  std::vector<std::byte>& out) {
+    if (number % 8 == 0 && backend.name() != "local")
+        return redistribute(backend, change.source, change.target, in, out, change.options);
+    const bool donates = number % 3 == 1;
+    Storages storages;
+    storages.source = permuted(row_major(tile(change.source, backend.rank())), change.options.permute);
+    auto executor = Executor::prepare(within(*change.plan, {.memory = {.donate = donates}}), backend, storages);
+    if (!executor) return tl::unexpected(executor.error());
+    if (!donates) return executor->run(ConstElements(in), Elements(out));
+    std::vector<std::byte> workspace(static_cast<std::size_t>(executor->workspace_bytes()));
+    return executor->run(Buffers{in, out, workspace, in});
+}
+
+TEST(Changes, RandomCastsAndTranspositionsMoveEveryElement) {
+    std::vector<Change> changes;
+    Index casts = 0;
+    Index transposed = 0;
+    Index summed = 0;
+    Index refused = 0;
+    for (std::uint64_t seed = 1; std::ssize(changes) < asked_of(harness()); ++seed) {
+        auto change = drawn(seed, harness().ranks());
+        if (!change) continue;
+        plan(*change);
+        if (HasFatalFailure()) return;
+        refused += change->plan ? 0 : 1;
+        if (!change->plan) continue;
+        casts += change->source.dtype != change->target.dtype ? 1 : 0;
+        transposed += std::ranges::is_sorted(change->options.permute) ? 0 : 1;
+        summed += change->summands() > 1 ? 1 : 0;
+        changes.push_back(std::move(*change));
+    }
+    harness().on_every_rank([&](Backend& backend) {
+        const Index rank = backend.rank();
+        for (std::size_t i = 0; i < changes.size(); ++i) {
+            const Change& change = changes[i];
+            std::vector<std::byte> in = source_tile(change, rank);
+            std::vector<std::byte> out = buffer_for(tile_by_arithmetic(change.target, rank), change.target);
+            const auto moved = move(backend, change, i, in, out);
+            ASSERT_TRUE(moved) << moved.error().message << '\n' << change.text();
+            const std::string wrong = wrong_in(change, rank, out);
+            ASSERT_TRUE(wrong.empty()) << wrong << '\n' << change.text() << '\n' << format(change.plan->plan());
+        }
+        if (rank == 0)
+            std::cout << fmt::format("{} moves: {} cast, {} transposed, {} summed; {} refused\n", changes.size(), casts,
+                                     transposed, summed, refused);
+    });
+    EXPECT_GT(3 * casts, std::ssize(changes));
+    EXPECT_TRUE(summed > 0 || harness().ranks() == 1);
+}
+
+}  // namespace
+}  // namespace reshard::conformance

@@ -1,0 +1,60 @@
+#include "tool/data/changed_values.hpp"
+
+#include "src/base/try.hpp"
+#include "src/copy/cast.hpp"
+
+namespace reshard::cli {
+namespace {
+
+// The same order for boxes whose dimensions are listed backwards.
+std::vector<Index> backwards(const std::vector<Index>& order) {
+    std::vector<Index> made;
+    for (auto dim = order.rbegin(); dim != order.rend(); ++dim) made.push_back(std::ssize(order) - 1 - *dim);
+    return made;
+}
+
+class Changed final : public Values {
+public:
+    Changed(Values& values, ValuesChange change) : values_(values), change_(std::move(change)) {
+        if (change_.fortran_order) change_.permute = backwards(change_.permute);
+    }
+
+    Result<void> part(const Box& box, Index summand, std::span<std::byte> into) override {
+        return values_.part(box, summand, into);
+    }
+
+    Result<void> total(const Box& box, std::span<std::byte> into) override {
+        Box before = box;
+        for (std::size_t i = 0; i < change_.permute.size(); ++i) before[dim(i)] = box[i];
+        const Index size = size_of(change_.from);
+        read_.resize(static_cast<std::size_t>(count(box) * size));
+        RESHARD_CHECK(values_.total(before, read_));
+        const Region dense = packed_region(before, size);
+        Region source = dense;
+        for (std::size_t i = 0; i < change_.permute.size(); ++i) {
+            source.extents[i] = dense.extents[dim(i)];
+            source.strides_bytes[i] = dense.strides_bytes[dim(i)];
+        }
+        const Region target = packed_region(box, size_of(change_.to));
+        if (change_.from == change_.to)
+            BoxCopy(source, target).run(read_.data(), into.data());
+        else
+            BoxCast(change_.from, change_.to, source, target).run(read_.data(), into.data());
+        return {};
+    }
+
+private:
+    [[nodiscard]] std::size_t dim(std::size_t i) const { return static_cast<std::size_t>(change_.permute[i]); }
+
+    Values& values_;
+    ValuesChange change_;
+    std::vector<std::byte> read_;
+};
+
+}  // namespace
+
+std::unique_ptr<Values> changed(Values& values, ValuesChange change) {
+    return std::make_unique<Changed>(values, std::move(change));
+}
+
+}  // namespace reshard::cli
