@@ -252,6 +252,13 @@ bool share_elements(const Array& a, const Array& b) {
 
 }  // namespace
 
+std::optional<std::vector<std::byte>> element_of(nb::handle fill) {
+    if (fill.is_none()) return std::nullopt;
+    const auto given = nb::cast<nb::bytes>(fill);
+    const auto* const first = reinterpret_cast<const std::byte*>(given.c_str());
+    return std::vector<std::byte>(first, first + given.size());
+}
+
 void expect_apart(std::span<const NamedArray> arrays) {
     const InPython running;
     struct Range {

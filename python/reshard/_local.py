@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from ._core import Layout, LocalRanks
-from .tiles import empty_tile
+from .tiles import empty_tile, fill_bytes
 
 class Local:
     """Ranks of this process. local(ranks) makes them."""
@@ -22,18 +22,20 @@ class Local:
         return self._ranks.size
 
     def redistribute(self, tiles: Sequence[Any], source: Layout, target: Layout,
-                     out: Sequence[Any] | None = None) -> list[Any]:
+                     out: Sequence[Any] | None = None, *, fill: Any = None) -> list[Any]:
         """Moves an array from one layout to another. Returns the tiles of the target, one per rank.
 
         tiles: one array per rank, of numpy or of any DLPack library on the host, shaped source.tile_shape(rank).
         out: receives the tiles of the target, shaped target.tile_shape(rank), in any order and strides. None: new
         arrays. The first call prepares a pair of layouts and keeps it, for the 64 pairs that were used last. The GIL is
         not held while bytes move. Threads that call one Local run one after another.
+        fill: a number. Then the extents of the arrays may differ: elements beyond the source's get this value, and
+        elements beyond the target's are dropped. Such a move is planned anew in each call.
         Errors: InputError (dtype, shape, number of tiles or ranks, memory that overlaps), and all errors of synthesize.
         """
         if out is None:
             out = [empty_tile(target, rank) for rank in range(self.size)]
-        self._ranks.move(list(tiles), source, target, list(out))
+        self._ranks.move(list(tiles), source, target, list(out), fill_bytes(target, fill))
         return list(out)
 
     def __repr__(self) -> str:

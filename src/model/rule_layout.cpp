@@ -27,7 +27,7 @@ std::optional<Dim> cut_in_parts(Index extent, AtomList atoms, std::span<const In
         }
         begin += part;
     }
-    dim.pieces = canonical_pieces(dim);
+    make_canonical(dim);
     return dim;
 }
 
@@ -116,7 +116,7 @@ private:
         const Index number = number_below(value_in(*asked_.names, name), token->count);
         Dim all(token->count, canonical(atoms));
         Dim one(1, all.atoms, {{1, number / block_extent(all)}});
-        one.pieces = canonical_pieces(one);
+        make_canonical(one);
         layout_.dims.push_back(std::move(one));
         return {};
     }
@@ -152,7 +152,7 @@ Result<Dim> dim_in_blocks(const Dim& dim, Index block) {
             return fail(Code::layout, fmt::format("is cut at {}, within a block of {}", piece.end, block));
         coarse.pieces.push_back({ceil_divide(piece.end, block), piece.shard});
     }
-    coarse.pieces = canonical_pieces(coarse);
+    make_canonical(coarse);
     return coarse;
 }
 
