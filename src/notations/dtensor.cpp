@@ -97,7 +97,7 @@ private:
         const char close = scanner_.take('(') ? ')' : scanner_.take('[') ? ']' : '\0';
         begin_ = scanner_.place();
         while (!scanner_.at_end() && (close == '\0' || !scanner_.sees(close))) {
-            if (close == '\0' && (sees_word("sharding_shapes") || sees_word("on"))) break;
+            if (close == '\0' && (sees_word("sharding_shapes") || sees_word("on") || scanner_.sees(')'))) break;
             RESHARD_CHECK(entry());
             if (!scanner_.take(',') && !spec) break;
         }

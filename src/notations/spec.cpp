@@ -28,10 +28,7 @@ public:
 
     Result<Layout> read() {
         const std::size_t begin = scanner_.place();
-        if (last_word_sees_call() == "NamedSharding")
-            RESHARD_CHECK(named());
-        else
-            RESHARD_CHECK(spec());
+        RESHARD_CHECK(last_word() == "NamedSharding" ? named() : spec());
         RESHARD_CHECK(scanner_.expect_end());
         dims_.resize(std::max(dims_.size(), setting_.shape.size()));
         return assemble(scanner_, begin, setting_, mesh_, dims_, unreduced_, Reduction::sum);
@@ -39,7 +36,7 @@ public:
 
 private:
     // The last word of a dotted name, which is left.
-    std::string_view last_word_sees_call() {
+    std::string_view last_word() {
         const std::size_t begin = scanner_.place();
         std::string_view word = scanner_.word();
         while (!word.empty() && scanner_.take('.')) word = scanner_.word();

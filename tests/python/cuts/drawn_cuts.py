@@ -17,8 +17,8 @@ DTYPES = ("u8", "i16", "f32", "bf16", "c64", "f64")
 class End:
     """A layout, and the tile of each rank as numpy cuts it."""
 
-    def __init__(self, layout, tiles):
-        self.layout, self.tiles = layout, tiles
+    def __init__(self, layout, tiles, flattened=False):
+        self.layout, self.tiles, self.flattened = layout, tiles, flattened
 
     def tile(self, rank):
         if rank < len(self.tiles):
@@ -82,9 +82,9 @@ def flat_end(draw, sizes, array, dtype):
     parts = numpy.array_split(array, sizes[first], dim)
     if len({part.shape for part in parts}) > 1:
         return cut_end(draw, sizes, array, dtype)
-    units = [draw.randint(0, 3) for _ in range(sizes[second])]
-    if sum(units) == 0 or parts[0].size % sum(units) != 0:
-        units = [0] * (sizes[second] - 1) + [1]
+    units = [0] * sizes[second]
+    while sum(units) == 0 or parts[0].size % sum(units) != 0:
+        units = [draw.randint(0, 3) for _ in units]
     borders = numpy.cumsum(units)[:-1] * (parts[0].size // sum(units))
     tiles = [tile for part in parts for tile in numpy.split(part.ravel(), borders)]
     placements = f"(Shard({dim}), RaggedShard({tuple(range(array.ndim))}, {tuple(units)}))"
@@ -92,7 +92,7 @@ def flat_end(draw, sizes, array, dtype):
     layout = reshard.parse_layout(reshard.Mesh(sizes), placements, "dtensor", f"{dtype}[{shape}]")
     if layout.ndim == array.ndim:  # whole rows: the array keeps its dimensions
         tiles = [tile.reshape(layout.tile_shape(rank)) for rank, tile in enumerate(tiles)]
-    return End(layout, tiles)
+    return End(layout, tiles, flattened=True)
 
 
 def resized(draw, array, fill):
@@ -108,11 +108,11 @@ def moves(seed, count, ranks):
     """Yields a source, a target on at most `ranks` ranks, and a fill value, or None if both have the same extents."""
     for number_of_move in range(count):
         draw = random.Random(f"{seed} {number_of_move}")
-        shape = tuple(draw.randint(0, 13) if draw.random() < 0.5 else 12 for _ in range(draw.randint(1, 3)))
+        shape = tuple(draw.choice((0, 1, 4, 6, 7, 10, 12, 12, 13, 21)) for _ in range(draw.randint(1, 3)))
         dtype = draw.choice(DTYPES)
         array = numpy.arange(int(numpy.prod(shape))) % 120
         array = array.reshape(shape).astype(reshard.Layout("", dtype, shape).numpy_dtype)
-        sides = [(a, b) for a in range(1, ranks + 1) for b in range(1, ranks + 1) if a * b <= ranks]
+        sides = [(a, b) for a in range(1, ranks + 1) for b in range(1, ranks + 1) if ranks // 2 < a * b <= ranks]
         fill = draw.choice((0, 1, 7)) if draw.random() < 0.3 else None
         ends = []
         for whole in (array, array if fill is None else resized(draw, array, fill)):
