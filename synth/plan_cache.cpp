@@ -44,7 +44,7 @@ void add(Key& key, const Layout& layout) {
     for (const Dim& dim : layout.dims) {
         key.push_back(dim.extent);
         add(key, dim.atoms);
-        key.push_back(static_cast<Index>(dim.pieces.size()));
+        key.push_back(dim.balanced ? -1 : static_cast<Index>(dim.pieces.size()));
         for (const Dim::Piece& piece : dim.pieces) {
             key.push_back(piece.end);
             key.push_back(piece.shard);

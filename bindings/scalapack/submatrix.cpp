@@ -58,7 +58,7 @@ Result<Layout> layout_of(const Cyclic& cyclic, std::array<Index, 2> shape, DType
         if (cyclic.grid[dim] == 1) continue;  // one piece, however many blocks
         Dim& cut = layout.dims[1 - dim];
         cut.pieces = pieces_of(cyclic, dim, shape[dim]);
-        cut.pieces = canonical_pieces(cut);
+        make_canonical(cut);
     }
     return layout;
 }

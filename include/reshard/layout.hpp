@@ -40,8 +40,9 @@ enum class Combine { copy, sum, max, min, prod };
 [[nodiscard]] Result<void> can_reduce(DType dtype, Reduction reduction);
 
 /// One dimension: its extent and the atoms that shard it, major to minor. If it has no pieces, each of s shards takes
-/// ceil(extent / s) indices, and trailing tiles may be short or empty (the rule of JAX and XLA). Pieces cut it anywhere
-/// else: ragged shares, torch.chunk axis by axis, block-cyclic.
+/// ceil(extent / s) indices, and trailing tiles may be short or empty (the rule of JAX and XLA). A balanced cut gives
+/// extent / s indices to each shard, and one more to the first extent % s shards (the rule of numpy.array_split).
+/// Pieces cut it anywhere else: ragged shares, torch.chunk axis by axis, block-cyclic.
 struct Dim {
     /// A piece starts where the piece before it ends, and belongs to one shard.
     struct Piece {
@@ -52,7 +53,8 @@ struct Dim {
 
     Index extent = 0;           ///< indices
     AtomList atoms;             ///< the atoms that shard it, major to minor
-    std::vector<Piece> pieces;  ///< ascending, each with indices, neighbours on different shards; empty for ceil-div
+    std::vector<Piece> pieces;  ///< ascending, each with indices, neighbours on different shards; or empty
+    bool balanced = false;      ///< true: a balanced cut, which ceil-div would not make; it has no pieces
     Dim() = default;
     /// A dimension of `indices` indices.
     Dim(Index indices, AtomList list = {}, std::vector<Piece> cuts = {})
@@ -61,32 +63,37 @@ struct Dim {
 };
 
 [[nodiscard]] Index shard_count(const Dim& dim);  ///< product of the sizes of its atoms
-/// Indices of the largest block, the part that the cut gives to one shard. Blocks do not overlap. Without pieces, block
+[[nodiscard]] bool by_ceil_div(const Dim& dim);   ///< true: it has no pieces and is not balanced
+/// Indices of the largest block, the part that the cut gives to one shard. Blocks do not overlap. Under ceil-div, block
 /// k starts at index k * block_extent.
 [[nodiscard]] Index block_extent(const Dim& dim);
 [[nodiscard]] Index tile_extent(const Dim& dim);                  ///< indices of the largest tile that a device holds
 [[nodiscard]] Index tile_extent_min(const Dim& dim);              ///< indices of the smallest tile
 [[nodiscard]] Side side(const Dim& dim, Index shard);             ///< the indices that the shard holds
 [[nodiscard]] Interval interval(const Dim& dim, Index shard);     ///< the same. pre: dim.pieces is empty
-[[nodiscard]] std::vector<Dim::Piece> pieces_of(const Dim& dim);  ///< its pieces; made by ceil-div if it has no own
+[[nodiscard]] std::vector<Dim::Piece> pieces_of(const Dim& dim);  ///< its pieces; made from the cut if it has no own
 [[nodiscard]] std::vector<Side> sides(const Dim& dim);            ///< the indices of each shard
-[[nodiscard]] bool divides(const Dim& dim);  ///< true: it has no pieces, and the shards divide the extent
+[[nodiscard]] bool divides(const Dim& dim);               ///< true: cut by ceil-div, and the shards divide the extent
+[[nodiscard]] bool same_cut(const Dim& a, const Dim& b);  ///< true: as many shards, and each has the same indices
 
 /// A dimension where shard i takes the next shares[i] indices; the shares add up to its extent.
 /// pre: one share per shard, each at least 0.
 [[nodiscard]] Dim with_shard_sizes(AtomList atoms, std::span<const Index> shares);
 /// A block-cyclic dimension, as in ScaLAPACK: block b of `block` indices is on shard b mod shards. pre: block >= 1.
 [[nodiscard]] Dim block_cyclic(Index extent, AtomList atoms, Index block);
+/// A balanced dimension, as numpy.array_split cuts: 10 indices on 4 shards become 3, 3, 2, 2.
+[[nodiscard]] Dim balanced(Index extent, AtomList atoms);
 /// A dimension cut axis by axis, each time by ceil-div, as torch.chunk cuts on each axis of a DTensor.
 /// pre: the product of the factors is the number of shards.
 [[nodiscard]] Dim chunked_per_axis(Index extent, AtomList atoms, std::span<const Index> factors);
 /// `dim` cut by its `leading` atoms alone: each `factor` shards in a row become one. pre: factor divides the shards.
 [[nodiscard]] Dim coarsened(const Dim& dim, const AtomList& leading, Index factor);
-/// The pieces of `dim`, the empty ones dropped and neighbours on one shard merged. Empty if ceil-div cuts the same.
-[[nodiscard]] std::vector<Dim::Piece> canonical_pieces(const Dim& dim);
+/// Drops empty pieces and merges neighbours on one shard. Drops all pieces if ceil-div or a balanced cut cuts the same,
+/// and sets `balanced`. Two canonical dimensions are equal exactly when each shard has the same indices.
+void make_canonical(Dim& dim);
 
 /// The type of a distributed array. The array is replicated over the atoms that no dimension and no summand uses.
-/// Invariants (validate): the mesh is valid; atoms are canonical and disjoint; pieces are canonical; every product fits
+/// Invariants (validate): the mesh is valid; atoms are canonical and disjoint; cuts are canonical; every product fits
 /// 64 bits; can_reduce holds. For an avg, `summed` divides the number of summands and is less; otherwise it is 1.
 struct Layout {
     DType dtype = DType::f32;              ///< type of the elements

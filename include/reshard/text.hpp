@@ -15,6 +15,7 @@ namespace reshard {
 /// Parses layout := dtype "[" [dim {"," dim}] "]" ["{" unreduced ":" axes "}"]; dim := extent ["@" axes [cut]];
 /// unreduced := "U" (a sum) | "max" | "min" | "prod" | "avg" ["/" n];
 /// cut := "[" share {"," share} "]" (indices of each shard) | "/" block (block-cyclic, indices of a block)
+///      | "[balanced]" (as numpy.array_split)
 ///      | "[" end ":" shard {"," end ":" shard} "]" (pieces: the end of each, and its owner);
 /// axes := axis | "(" [axis {"," axis}] ")"; axis := name [":(" before ")" size] | "?" size ":" stride. Major to minor.
 /// An axis with "?" is a digit of the device number that has no name. A search may leave one on the way.

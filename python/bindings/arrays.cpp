@@ -252,6 +252,15 @@ bool share_elements(const Array& a, const Array& b) {
 
 }  // namespace
 
+std::optional<std::vector<std::byte>> element_of(nb::handle fill, const MoveOptions& options) {
+    if (fill.is_none()) return std::nullopt;
+    if (options != MoveOptions{})
+        raise({Code::unsupported, "fill together with cast or permute; move twice, once for each"});
+    const auto given = nb::cast<nb::bytes>(fill);
+    const auto* const first = reinterpret_cast<const std::byte*>(given.c_str());
+    return std::vector<std::byte>(first, first + given.size());
+}
+
 void expect_apart(std::span<const NamedArray> arrays) {
     const InPython running;
     struct Range {

@@ -1,5 +1,6 @@
 // Mesh, Layout and Machine, and everything that reads and writes them.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -45,11 +46,36 @@ PartitionEntry entry_of(nb::handle entry) {
     return axes;
 }
 
+// The text of a cut, as parse_layout reads it behind the axes of a dimension.
+std::string cut_text(nb::handle cut) {
+    const char* const wanted =
+        "an entry of cuts is None, 'balanced', the indices of a block, or a list of the indices of each shard";
+    if (nb::isinstance<nb::str>(cut)) return "[" + string_of(cut) + "]";
+    if (!nb::isinstance<nb::iterable>(cut)) return fmt::format("/{}", value_of<Index>(cut, wanted));
+    std::string text;
+    for (nb::handle share : cut) text += fmt::format("{}{}", text.empty() ? "" : ",", value_of<Index>(share, wanted));
+    return "[" + text + "]";
+}
+
+// Cuts dimension i of a layout; the entry of the spec names its axes.
+void cut_dim(Layout& layout, std::size_t i, const P& spec, nb::handle cut) {
+    if (cut.is_none()) return;
+    if (i >= layout.dims.size())
+        raise({Code::layout, fmt::format("cuts has more entries than the {} dimensions", layout.dims.size())});
+    if (i >= spec.size() || spec[i].axes.empty())
+        raise({Code::layout, fmt::format("dimension {} has a cut and no axes", i)});
+    const std::string text = fmt::format("{}[{}@({}){}]", name(layout.dtype), layout.dims[i].extent,
+                                         fmt::join(spec[i].axes, ","), cut_text(cut));
+    layout.dims[i] = unwrap(parse_layout(layout.mesh, text)).dims.front();
+}
+
 Layout layout_from_names(nb::handle mesh, nb::handle dtype, const std::vector<Index>& extents, nb::handle spec,
-                         const std::vector<std::string>& unreduced, const std::string& reduction) {
+                         const std::vector<std::string>& unreduced, const std::string& reduction, nb::handle cuts) {
     P entries;
     for (nb::handle entry : spec) entries.push_back(entry_of(entry));
     Layout layout = unwrap(reshard::make_layout(mesh_of(mesh), dtype_of(dtype), extents, entries, unreduced));
+    std::size_t dim = 0;
+    for (nb::handle cut : cuts) cut_dim(layout, dim++, entries, cut);
     layout.reduction = unwrap(parse_reduction(reduction));
     unwrap(validate(layout));
     return layout;
@@ -175,21 +201,23 @@ void add_layout(nb::module_& module) {
 
 Layout("x=2,y=3", "f32", (12288, 4096), ("x", None)) is what JAX writes as NamedSharding(mesh, P("x", None)): per
 dimension None, an axis (a part of one: "x:(1)2"), or several axes, major to minor; missing entries are None. Axes in
-`unreduced` hold summands that `reduction` (sum, max, min, prod, avg) combines. `dtype`: 'f32', 'bf16', 'float32', or
-what numpy.dtype takes. `shape`: elements. parse_layout reads the same, and cuts at stated indices, as text.
+`unreduced` hold summands that `reduction` (sum, max, min, prod, avg) combines. `cuts`, per dimension: None (ceil-div, as
+JAX), 'balanced' (as numpy.array_split), the indices of a block (block-cyclic), or the indices of each shard. `dtype`: 'f32', 'bf16', 'float32', or
+what numpy.dtype takes. `shape`: elements. parse_layout reads the same as text, and cuts at any indices.
 Values: equal ones are equal, hash the same, and pickle. Errors: InputError; UnsupportedError (sums of f8).)doc")
         .def(
             "__init__",
             [](Layout* self, nb::handle mesh, nb::handle dtype, const std::vector<Index>& extents, nb::handle spec,
-               const std::vector<std::string>& unreduced, const std::string& reduction) {
-                new (self) Layout(layout_from_names(mesh, dtype, extents, spec, unreduced, reduction));
+               const std::vector<std::string>& unreduced, const std::string& reduction, nb::handle cuts) {
+                new (self) Layout(layout_from_names(mesh, dtype, extents, spec, unreduced, reduction, cuts));
             },
             "mesh"_a, "dtype"_a, "shape"_a, "spec"_a = nb::make_tuple(), "unreduced"_a = nb::make_tuple(),
-            "reduction"_a = "sum",
+            "reduction"_a = "sum", "cuts"_a = nb::make_tuple(),
             nb::sig("def __init__(self, mesh: Mesh | str, dtype: object, shape: collections.abc.Sequence[int], "
                     "spec: collections.abc.Iterable[None | str | collections.abc.Iterable[str]] = (), unreduced: "
                     "collections.abc.Sequence[str] = (), "
-                    "reduction: str = 'sum') -> None"))
+                    "reduction: str = 'sum', cuts: "
+                    "collections.abc.Iterable[None | str | int | collections.abc.Iterable[int]] = ()) -> None"))
         .def_static(
             "from_placements", layout_from_placements, "mesh"_a, "dtype"_a, "shape"_a, "placements"_a,
             nb::sig("def from_placements(mesh: Mesh | str, dtype: object, shape: collections.abc.Sequence[int], "

@@ -11,6 +11,7 @@
 #include "python/bindings/core.hpp"
 #include "python/bindings/waiting.hpp"
 #include "reshard/backends/local.hpp"
+#include "reshard/padding.hpp"
 
 namespace reshard::python {
 namespace {
@@ -44,8 +45,29 @@ std::unique_ptr<LocalRanks> make_ranks(Index ranks, double timeout) {
     return std::make_unique<LocalRanks>(ranks, options);
 }
 
+// All ranks start, also after an error, so that all of them make the same calls.
+Result<void> move_padded(local::World& world, const Layout& source, const Layout& target,
+                         std::span<const ConstElements> in, std::span<const Elements> out,
+                         std::span<const std::byte> element) {
+    Result<void> moved;
+    std::vector<std::unique_ptr<PaddedMove>> runs;
+    for (std::size_t rank = 0; rank < in.size(); ++rank) {
+        auto run =
+            PaddedMove::start(world.rank(static_cast<Index>(rank)), source, target, in[rank], out[rank], element);
+        if (run)
+            runs.push_back(*std::move(run));
+        else if (moved)
+            moved = tl::unexpected(run.error());
+    }
+    for (const auto& run : runs) {
+        const auto done = run->wait();
+        if (!done && moved) moved = done;
+    }
+    return moved;
+}
+
 void move(LocalRanks& ranks, const std::vector<nb::object>& tiles, const Layout& source, const Layout& target,
-          const std::vector<nb::object>& out, bool cast, const std::vector<Index>& permute) {
+          const std::vector<nb::object>& out, bool cast, const std::vector<Index>& permute, nb::handle fill) {
     expect_home(ranks.home, "local ranks");
     if (std::ssize(tiles) != ranks.world.size() || std::ssize(out) != ranks.world.size())
         raise({Code::mismatch, fmt::format("{} ranks were given {} source and {} target tiles", ranks.world.size(),
@@ -69,12 +91,15 @@ void move(LocalRanks& ranks, const std::vector<nb::object>& tiles, const Layout&
         written.push_back(to.back().write());
     }
     expect_apart(arrays);
+    const MoveOptions options{cast, permute};
+    const auto element = element_of(fill, options);
     unwrap(waiting([&]() -> Result<void> {
         std::unique_lock alone(ranks.moving, std::defer_lock);
         while (!alone.try_lock_for(Interrupt::interval)) {
             if (Interrupt::raised()) return fail(Code::backend, Interrupt::words);
         }
-        return local::redistribute(ranks.world, source, target, in, written, {cast, permute});
+        return element ? move_padded(ranks.world, source, target, in, written, *element)
+                       : local::redistribute(ranks.world, source, target, in, written, options);
     }));
     for (DenseTile& tile : to) tile.finish();
 }
@@ -86,7 +111,7 @@ void add_local(nb::module_& module) {
         .def(nb::new_(&make_ranks), "ranks"_a, "timeout"_a = 60.0)
         .def_prop_ro(
             "size", [](LocalRanks& ranks) { return ranks.world.size(); }, "Ranks.")
-        .def("move", move);
+        .def("move", move, "tiles"_a, "source"_a, "target"_a, "out"_a, "cast"_a, "permute"_a, "fill"_a.none());
 }
 
 }  // namespace reshard::python

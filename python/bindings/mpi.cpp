@@ -14,6 +14,7 @@
 #include "python/bindings/door.hpp"
 #include "python/bindings/executors.hpp"
 #include "python/bindings/files.hpp"
+#include "reshard/padding.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::python {
@@ -43,14 +44,18 @@ std::shared_ptr<Backend> backend_at(std::uintptr_t address) {
 namespace {
 
 void redistribute(std::uintptr_t address, nb::handle array, const Layout& source, const Layout& target, nb::handle out,
-                  bool cast, const std::vector<Index>& permute) {
+                  bool cast, const std::vector<Index>& permute, nb::handle fill) {
     const auto backend = backend_at(address);
     const DenseTile from(array, "array", Access::read, source, backend->rank());
     DenseTile to(out, "out", Access::write, target, backend->rank());
     expect_apart(std::array{NamedArray{&from.original(), "array", false}, NamedArray{&to.original(), "out", true}});
-    Call::vote(*backend);
     const MoveOptions options{cast, permute};
-    unwrap(waiting([&] { return reshard::redistribute(*backend, source, target, from.read(), to.write(), options); }));
+    const auto element = element_of(fill, options);
+    Call::vote(*backend);
+    unwrap(waiting([&] {
+        return element ? redistribute_padded(*backend, source, target, from.read(), to.write(), *element)
+                       : reshard::redistribute(*backend, source, target, from.read(), to.write(), options);
+    }));
     to.finish();
 }
 
@@ -153,7 +158,7 @@ NB_MODULE(_mpi, module) {
     module.def(
         "join", [](std::uintptr_t address) { static_cast<void>(backend_at(address)); }, "address"_a);
     module.def("redistribute", redistribute, "address"_a, "array"_a, "source"_a, "target"_a, "out"_a, "cast"_a,
-               "permute"_a);
+               "permute"_a, "fill"_a.none());
     module.def("allocate", allocate, "address"_a, "bytes"_a,
                nb::sig("def allocate(address: int, bytes: int) -> numpy.ndarray"));
     nb::class_<RegisteredArrays>(module, "RegisteredArrays", "Arrays that are registered, until `end`.")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from ._core import Layout, LocalRanks
-from .tiles import empty_tile
+from .tiles import empty_tile, fill_bytes
 
 class Local:
     """Ranks of this process. local(ranks) makes them."""
@@ -23,7 +23,7 @@ class Local:
 
     def redistribute(self, tiles: Sequence[Any], source: Layout, target: Layout,
                      out: Sequence[Any] | None = None, *, cast: bool = False,
-                     permute: Sequence[int] | None = None) -> list[Any]:
+                     permute: Sequence[int] | None = None, fill: Any = None) -> list[Any]:
         """Moves an array from one layout to another. Returns the tiles of the target, one per rank.
 
         tiles: one array per rank, of numpy or of any DLPack library on the host, shaped source.tile_shape(rank).
@@ -33,12 +33,14 @@ class Local:
         cast: the target may have another dtype. Floats become floats, rounded once to nearest even. Integers become a
         type that holds all of their values. Sums are reduced in the wider type.
         permute: transposes, as numpy does: dimension i of the target is dimension permute[i] of the source.
+        fill: a number. Then the extents of the arrays may differ: elements beyond the source's get this value, and
+        elements beyond the target's are dropped. Such a move is planned anew in each call.
         Errors: InputError (dtype, shape, number of tiles or ranks, memory that overlaps, an order of dimensions that
-        does not name each once), and all errors of synthesize.
+        does not name each once), UnsupportedError (fill with cast or permute), and all errors of synthesize.
         """
         if out is None:
             out = [empty_tile(target, rank) for rank in range(self.size)]
-        self._ranks.move(list(tiles), source, target, list(out), bool(cast), list(permute or ()))
+        self._ranks.move(list(tiles), source, target, list(out), bool(cast), list(permute or ()), fill_bytes(target, fill))
         return list(out)
 
     def __repr__(self) -> str:

@@ -29,7 +29,7 @@ import numpy
 from ._core import Capabilities, Layout, ListPlan, Plan, Split
 from .dtypes import name_of
 from .errors import BackendError, InputError, UnsupportedError
-from .tiles import empty_tile
+from .tiles import empty_tile, fill_bytes
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -136,7 +136,7 @@ def _starting(function: _Function) -> _Function:
 
 @_collective("redistribute")
 def redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out: Any = None, *, cast: bool = False,
-                 permute: Sequence[int] | None = None) -> Any:
+                 permute: Sequence[int] | None = None, fill: Any = None) -> Any:
     """Moves this rank's tile of `source` to its tile of `target`; returns `out` once it is complete. Collective.
 
     array: of numpy or DLPack on the host, shaped source.tile_shape(comm.rank), of the dtype of the layout; only read.
@@ -144,6 +144,8 @@ def redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out
     work too: Fortran order and strided views are copied (an Executor moves them in place).
     cast, permute: as for reshard.local(n).redistribute: the target has another dtype, or other dimensions in this order.
     The first call plans and prepares a pair of layouts and keeps it, for the 64 pairs that were used last.
+    fill: a number. Then the extents of the arrays may differ: elements beyond the source's get this value, and elements
+    beyond the target's are dropped. Such a move is planned anew in each call.
     Errors, on all ranks before any byte moves: InputError (dtype, shape, layouts that differ between ranks, too few
     ranks, `array` and `out` that overlap), UnsupportedError (an array on a device; no MPI here), TypeError on the rank
     that passed no array or no layout, and InputError on the others. TypeError on one rank alone: no communicator.
@@ -151,7 +153,8 @@ def redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out
     """
     if out is None:
         out = empty_tile(target, comm.rank)
-    _mpi.redistribute(_addressof(comm), array, source, target, out, bool(cast), list(permute or ()))  # the decorator has checked it
+    _mpi.redistribute(_addressof(comm), array, source, target, out, bool(cast), list(permute or ()),
+                      fill_bytes(target, fill))  # the decorator has checked it
     return out
 
 

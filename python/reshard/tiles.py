@@ -22,6 +22,23 @@ def empty_tile(layout: Layout, rank: int) -> numpy.ndarray:
     return numpy.empty(layout.tile_shape(rank), layout.numpy_dtype)
 
 
+def fill_bytes(layout: Layout, fill: Any) -> bytes | None:
+    """The bytes of one element of the layout with the value `fill`; None for None.
+
+    Errors: InputError (the element type does not hold the value, or it is not one value); TypeError (no layout).
+    """
+    if fill is None:
+        return None
+    _expect_layout(layout)
+    try:
+        element = numpy.asarray(fill, layout.numpy_dtype)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InputError(f"the fill value {fill!r} is no {layout.dtype}: {error}", "mismatch") from error
+    if element.shape:
+        raise InputError(f"the fill value has the shape {element.shape}; one value is wanted", "mismatch")
+    return element.tobytes()
+
+
 def _places(layout: Layout, rank: int) -> tuple[Any, ...]:
     """The index of the tile in the whole array: slices if each dimension has one interval."""
     sides = layout.tile_indices(rank)

@@ -292,20 +292,20 @@ public:
             }
             const Layout& before = layout_before(plan_, i);
             for (std::size_t d = 0; d < before.dims.size(); ++d)
-                if (is_whole(before.dims[d]) && !step.layout.dims[d].pieces.empty())
+                if (is_whole(before.dims[d]) && !by_ceil_div(step.layout.dims[d]))
                     RESHARD_CHECK(reorder(i, before, d, runs_of_shards(step.layout.dims[d])));
             RESHARD_CHECK(keeps_pieces(i, before, step.layout));
             run_.target = in_order_of_shards(step.layout);
             run_.steps.push_back({step.kind, run_.target});
             for (std::size_t d = 0; d < before.dims.size(); ++d)
-                if (is_whole(step.layout.dims[d]) && !before.dims[d].pieces.empty())
+                if (is_whole(step.layout.dims[d]) && !by_ceil_div(before.dims[d]))
                     RESHARD_CHECK(reorder(i + 1, step.layout, d, places_of(runs_of_shards(before.dims[d]))));
         }
         return finish(plan_.steps.size());
     }
 
 private:
-    static bool is_whole(const Dim& dim) { return dim.atoms.empty() && dim.pieces.empty(); }
+    static bool is_whole(const Dim& dim) { return dim.atoms.empty() && by_ceil_div(dim); }
 
     [[nodiscard]] Plan from(const Layout& layout) const {
         const Layout even = in_order_of_shards(layout);

@@ -207,14 +207,14 @@ std::vector<Index> extents_of(const Layout& layout) {
 
 Result<void> has_equal_tiles(const Layout& layout) {
     const bool equal = std::ranges::all_of(layout.dims, [](const Dim& dim) {
-        return dim.pieces.empty() ? divides(dim) : tile_extent(dim) == tile_extent_min(dim);
+        return by_ceil_div(dim) ? divides(dim) : tile_extent(dim) == tile_extent_min(dim);
     });
     if (equal) return {};
     return fail(Code::unsupported, fmt::format("{}; a tile program needs tiles of one shape", why_uneven(layout)));
 }
 
 Layout in_order_of_shards(Layout layout) {
-    for (Dim& dim : layout.dims) dim.pieces.clear();
+    for (Dim& dim : layout.dims) dim = Dim(dim.extent, std::move(dim.atoms));
     return layout;
 }
 

@@ -1,9 +1,9 @@
-// How one dimension is cut into shards: by ceil-div, or in pieces.
+// How one dimension is cut into shards: by ceil-div, balanced, or in pieces.
 #include <algorithm>
 #include <cassert>
 #include <utility>
 
-#include "reshard/layout.hpp"
+#include "src/layout/regular_cut.hpp"
 
 namespace reshard {
 
@@ -22,11 +22,26 @@ void append(std::vector<Dim::Piece>& pieces, Index end, Index shard) {
         pieces.push_back({end, shard});
 }
 
-std::vector<Dim::Piece> even_pieces(Index extent, Index shards) {
+std::vector<Dim::Piece> regular_pieces(const Dim& dim) {
+    const RegularCut cut(dim);
     std::vector<Dim::Piece> pieces;
-    for (Index shard = 0; extent > 0 && (pieces.empty() || pieces.back().end < extent); ++shard)
-        append(pieces, even_interval(extent, shards, shard).end, shard);
+    for (Index shard = 0; dim.extent > 0 && (pieces.empty() || pieces.back().end < dim.extent); ++shard)
+        append(pieces, cut.at(shard).end, shard);
     return pieces;
+}
+
+bool cuts_as(const Dim& dim, const Dim& regular) {
+    const RegularCut cut(regular);
+    Index begin = 0;
+    for (const Dim::Piece& piece : dim.pieces)
+        if (cut.at(piece.shard) != Interval{std::exchange(begin, piece.end), piece.end}) return false;
+    return true;
+}
+
+// The first shards have an index more. Ceil-div cuts the same if no shard or all but one have it, or if others are
+// empty.
+bool is_balanced_only(Index extent, Index shards) {
+    return extent >= shards && extent % shards > 0 && extent % shards < shards - 1;
 }
 
 // Indices of the largest tile and of the smallest. Either shards or pieces may be far more numerous.
@@ -74,14 +89,6 @@ void merge(std::vector<Dim::Piece>& pieces) {
     pieces = std::move(kept);
 }
 
-void make_canonical(Dim& dim) {
-    merge(dim.pieces);
-    // Under ceil-div shards ascend and each has one piece. A longer list need not be compared.
-    const bool ascend = std::is_sorted(dim.pieces.begin(), dim.pieces.end(),
-                                       [](const Dim::Piece& a, const Dim::Piece& b) { return a.shard < b.shard; });
-    if (ascend && dim.pieces == even_pieces(dim.extent, shard_count(dim))) dim.pieces.clear();
-}
-
 Dim made(Index extent, AtomList atoms, std::vector<Dim::Piece> pieces) {
     Dim dim(extent, std::move(atoms), std::move(pieces));
     make_canonical(dim);
@@ -90,16 +97,38 @@ Dim made(Index extent, AtomList atoms, std::vector<Dim::Piece> pieces) {
 
 }  // namespace
 
+void make_canonical(Dim& dim) {
+    merge(dim.pieces);
+    if (dim.pieces.empty()) {
+        dim.balanced = dim.balanced && is_balanced_only(dim.extent, shard_count(dim));
+        return;
+    }
+    dim.balanced = false;
+    if (!std::ranges::is_sorted(dim.pieces, {}, &Dim::Piece::shard)) return;
+    for (const bool evenly : {false, true}) {
+        Dim regular(dim.extent, dim.atoms);
+        regular.balanced = evenly && is_balanced_only(dim.extent, shard_count(dim));
+        if (cuts_as(dim, regular)) {
+            dim = std::move(regular);
+            return;
+        }
+    }
+}
+
 Index shard_count(const Dim& dim) { return combinations(dim.atoms); }
+
+bool by_ceil_div(const Dim& dim) { return dim.pieces.empty() && !dim.balanced; }
+
+bool same_cut(const Dim& a, const Dim& b) {
+    return a.extent == b.extent && shard_count(a) == shard_count(b) && a.balanced == b.balanced && a.pieces == b.pieces;
+}
 
 Interval interval(const Dim& dim, Index shard) {
     assert(dim.pieces.empty());
-    return even_interval(dim.extent, shard_count(dim), shard);
+    return RegularCut(dim).at(shard);
 }
 
-std::vector<Dim::Piece> pieces_of(const Dim& dim) {
-    return dim.pieces.empty() ? even_pieces(dim.extent, shard_count(dim)) : dim.pieces;
-}
+std::vector<Dim::Piece> pieces_of(const Dim& dim) { return dim.pieces.empty() ? regular_pieces(dim) : dim.pieces; }
 
 Index block_extent(const Dim& dim) {
     if (dim.pieces.empty()) return ceil_divide(dim.extent, shard_count(dim));
@@ -114,7 +143,7 @@ Index tile_extent_min(const Dim& dim) {
     return extents_of(dim).second;
 }
 
-bool divides(const Dim& dim) { return dim.pieces.empty() && dim.extent % shard_count(dim) == 0; }
+bool divides(const Dim& dim) { return by_ceil_div(dim) && dim.extent % shard_count(dim) == 0; }
 
 Side side(const Dim& dim, Index shard) {
     Side held;
@@ -148,12 +177,6 @@ std::vector<Side> sides(const Dim& dim) {
     return all;
 }
 
-std::vector<Dim::Piece> canonical_pieces(const Dim& dim) {
-    Dim canonical = dim;
-    make_canonical(canonical);
-    return std::move(canonical.pieces);
-}
-
 Dim with_shard_sizes(AtomList atoms, std::span<const Index> shares) {
     assert(std::ssize(shares) == combinations(atoms));
     assert(std::ranges::all_of(shares, [](Index share) { return share >= 0; }));
@@ -174,6 +197,13 @@ Dim block_cyclic(Index extent, AtomList atoms, Index block) {
     for (Index begin = 0, number = 0; begin < extent; begin += block, ++number)
         append(pieces, extent - begin > block ? begin + block : extent, number % shards);
     return made(extent, std::move(atoms), std::move(pieces));
+}
+
+Dim balanced(Index extent, AtomList atoms) {
+    Dim dim(extent, std::move(atoms));
+    dim.balanced = true;
+    make_canonical(dim);
+    return dim;
 }
 
 Dim chunked_per_axis(Index extent, AtomList atoms, std::span<const Index> factors) {
@@ -197,12 +227,20 @@ Dim chunked_per_axis(Index extent, AtomList atoms, std::span<const Index> factor
 
 Dim coarsened(const Dim& dim, const AtomList& leading, Index factor) {
     assert(factor >= 1 && shard_count(dim) % factor == 0);
+    if (leading.empty()) return Dim(dim.extent);
+    if (factor == 1) {
+        Dim same = dim;
+        same.atoms = leading;
+        return same;
+    }
     std::vector<Dim::Piece> pieces;
     pieces.reserve(dim.pieces.size());
     for (const Dim::Piece& piece : dim.pieces) append(pieces, piece.end, piece.shard / factor);
-    if (dim.pieces.empty())
-        for (const Dim::Piece& piece : even_pieces(dim.extent, shard_count(dim)))
-            append(pieces, piece.end, piece.shard / factor);
+    if (dim.pieces.empty()) {
+        const RegularCut cut(dim);
+        for (Index shard = factor - 1; shard < shard_count(dim); shard += factor)
+            append(pieces, cut.at(shard).end, shard / factor);
+    }
     return made(dim.extent, leading, std::move(pieces));
 }
 

@@ -66,8 +66,13 @@ Result<void> can_reduce(DType dtype, Reduction reduction) {
 
 namespace {
 
-Result<void> validate_pieces(const Dim& dim) {
+Result<void> validate_cut(const Dim& dim) {
+    if (dim.pieces.empty() && dim.balanced && !balanced(dim.extent, dim.atoms).balanced)
+        return fail(Code::layout,
+                    fmt::format("{} indices on {} shards are marked as balanced, but ceil-div cuts the same",
+                                dim.extent, shard_count(dim)));
     if (dim.pieces.empty()) return {};
+    if (dim.balanced) return fail(Code::layout, "a balanced dimension has pieces");
     Index begin = 0;
     for (const Dim::Piece& piece : dim.pieces) {
         if (piece.end <= begin || piece.end > dim.extent)
@@ -79,9 +84,11 @@ Result<void> validate_pieces(const Dim& dim) {
     if (begin != dim.extent) return fail(Code::layout, "pieces do not cover their dimension");
     const auto same = [](const Dim::Piece& a, const Dim::Piece& b) { return a.shard == b.shard; };
     const bool merged = std::ranges::adjacent_find(dim.pieces, same) == dim.pieces.end();
-    // A ceil-div cut has ascending shards.
+    // Other cuts than lists have ascending shards.
+    Dim canonical;
     const bool ascend = std::ranges::is_sorted(dim.pieces, {}, &Dim::Piece::shard);
-    if (!merged || (ascend && canonical_pieces(dim) != dim.pieces))
+    if (ascend) make_canonical(canonical = dim);
+    if (!merged || (ascend && canonical != dim))
         return fail(Code::layout, "the pieces of a dimension are not canonical");
     return {};
 }
@@ -96,7 +103,7 @@ Result<void> validate(const Layout& layout) {
     for (const Dim& dim : layout.dims) {
         if (dim.extent < 0) return fail(Code::layout, fmt::format("a dimension has extent {}", dim.extent));
         if (!is_canonical(dim.atoms)) return fail(Code::layout, "a dimension's atoms are not canonical");
-        RESHARD_CHECK(validate_pieces(dim));
+        RESHARD_CHECK(validate_cut(dim));
         all.insert(all.end(), dim.atoms.begin(), dim.atoms.end());
         const auto product = checked_multiply(elements, std::max<Index>(dim.extent, 1));
         if (!product) return fail(Code::overflow, "the array has more elements than 64 bits can count");
@@ -153,7 +160,7 @@ bool divides(const Layout& layout) {
 }
 
 bool has_pieces(const Layout& layout) {
-    return std::ranges::any_of(layout.dims, [](const Dim& dim) { return !dim.pieces.empty(); });
+    return std::ranges::any_of(layout.dims, [](const Dim& dim) { return !by_ceil_div(dim); });
 }
 
 Tile tile(const Layout& layout, Index device) {

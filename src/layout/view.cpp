@@ -74,7 +74,7 @@ std::optional<Dim> by_rows(const Dim& dim, Index inner) {
         piece.end /= inner;
     }
     Dim rows(dim.extent / inner, dim.atoms, std::move(pieces));
-    rows.pieces = canonical_pieces(rows);
+    make_canonical(rows);
     return rows;
 }
 
@@ -147,7 +147,7 @@ Result<Dim> merge(const Dim& outer, const Dim& inner) {
     AtomList atoms = outer.atoms;
     atoms.insert(atoms.end(), inner.atoms.begin(), inner.atoms.end());
     Dim merged(outer.extent * inner.extent, canonical(std::move(atoms)), std::move(pieces));
-    merged.pieces = canonical_pieces(merged);
+    make_canonical(merged);
     return merged;
 }
 
@@ -169,6 +169,7 @@ struct IndexDigit {
 
 // The digits of a dimension in equal pieces, major to minor, if the shard of each piece is a sum over digits.
 std::optional<std::vector<IndexDigit>> digits_of(const Dim& dim) {
+    if (dim.balanced) return std::nullopt;
     const Index block = dim.pieces[0].end;
     const Index count = std::ssize(dim.pieces);
     const auto piece = [&](Index i) { return dim.pieces[static_cast<std::size_t>(i)]; };
@@ -202,7 +203,7 @@ std::optional<AtomList> digit_atoms(AtomList atoms, Index size, Index weight) {
     return take_leading(atoms, size);
 }
 
-// A dimension in pieces as one dimension for each of its digits.
+// A dimension that is not cut by ceil-div, as one dimension for each of its digits.
 std::optional<std::vector<Dim>> by_digits(const Dim& dim) {
     const auto digits = digits_of(dim);
     if (!digits) return std::nullopt;
@@ -241,7 +242,7 @@ std::optional<Layout> in_digits(const Layout& layout) {
     Layout made = layout;
     made.dims.clear();
     for (const Dim& dim : layout.dims) {
-        auto dims = dim.pieces.empty() ? std::optional(std::vector<Dim>{dim}) : by_digits(dim);
+        auto dims = by_ceil_div(dim) ? std::optional(std::vector<Dim>{dim}) : by_digits(dim);
         if (!dims) return std::nullopt;
         std::ranges::move(*dims, std::back_inserter(made.dims));
     }

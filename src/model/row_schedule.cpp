@@ -90,7 +90,7 @@ Result<Layout> layout_of(const TensorPart& part) {
             if (end > (pieces.empty() ? 0 : pieces.back().end)) pieces.push_back({end, piece.shard});
         }
         dim = Dim(cut.size(), dim.atoms, std::move(pieces));
-        dim.pieces = canonical_pieces(dim);
+        make_canonical(dim);
     }
     return inner;
 }
@@ -205,6 +205,7 @@ struct PartHash {
                 add(piece.end);
                 add(piece.shard);
             }
+            add(dim.balanced ? 1 : 0);
         }
     }
     void add(const TensorPart& part) {

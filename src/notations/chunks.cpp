@@ -36,7 +36,7 @@ Dim dim_of(Index extent, AtomList atoms, const std::vector<Side>& held) {
     std::ranges::sort(all, {}, [](const auto& entry) { return entry.first.begin; });
     Dim dim(extent, std::move(atoms));
     for (const auto& [piece, shard] : all) dim.pieces.push_back({piece.end, shard});
-    dim.pieces = canonical_pieces(dim);
+    make_canonical(dim);
     return dim;
 }
 

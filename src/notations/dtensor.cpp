@@ -1,10 +1,12 @@
 // DTensor's placements, one per mesh axis, both ways.
 //
+// text       := placements | ("Spec" | "DTensorSpec") "(" placements "on" (shape | "unknown" "shape") ")"   as printed
 // placements := ["(" | "["] [placement {"," placement} [","]] [")" | "]"] [[","] "sharding_shapes" "=" shapes]
 // placement  := kind ["[" place "]"]                  the place of this axis in the order that shards its dimension
+//               in a Spec the commas may be missing: S(0)R
 // kind       := ("R" | "Replicate") ["(" ")"]
 //             | ("S" | "Shard") "(" ["dim" "="] d ")"
-//             | ("P" | "Partial") ["(" [reduction] ")"]
+//             | ("P" | "Partial") ["(" [["reduce_op" "="] reduction] ")"]
 //             | ("_StridedShard" | "_S" | "SS") "(" ["dim" "="] d "," [("sf" | "split_factor" | "split") "="] f ")"
 //             | "RaggedShard" "(" ["dims" "="] tuple "," ["local_units" "="] tuple ")"                 veScale's
 // shapes     := "{" axis ":" "(" shape {"," shape} ")" {"," ...} "}"      PhysicsNeMo's, of the ranks along an axis
@@ -17,15 +19,16 @@
 // them do, axes cut in that order, as redistribute does. Otherwise a strided shard cuts its piece into f parts, each
 // part into chunks, and takes the n-th of every part.
 // A ragged shard of several dimensions may cut through a row. It is then a layout of the array that has them as one
-// dimension: the same elements in the same order.
+// dimension: the same elements in the same order. Axes before it may shard the same dimensions: (Shard(1),
+// RaggedShard((0, 1), (1, 3, 2))). Each of their tiles is then flattened and cut into the units.
 #include <algorithm>
-#include <functional>
-#include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "src/base/try.hpp"
 #include "src/notations/chunks.hpp"
+#include "src/notations/flattened.hpp"
 #include "src/notations/peers.hpp"
 #include "src/notations/ragged.hpp"
 #include "src/text/scanner.hpp"
@@ -62,7 +65,8 @@ public:
         axes_.resize(shape_.size());
         for (std::size_t axis = 0; axis < entries_.size(); ++axis) {
             atoms_.push_back({mesh_.axes[axis].size, stride /= mesh_.axes[axis].size});
-            if (entries_[axis].kind == Entry::Kind::shard) axes_[entries_[axis].dim].push_back(axis);
+            if (entries_[axis].kind == Entry::Kind::shard && axis != flattens_)
+                axes_[entries_[axis].dim].push_back(axis);
         }
         Layout layout;
         layout.dtype = setting_.dtype;
@@ -72,6 +76,7 @@ public:
             RESHARD_TRY(auto& dim, dim_at(d, orders));
             layout.dims.push_back(std::move(dim));
         }
+        if (flattens_) RESHARD_CHECK(flatten(layout));
         Index averaged = 1;
         for (std::size_t axis = 0; axis < entries_.size(); ++axis) {
             if (entries_[axis].kind != Entry::Kind::partial) continue;
@@ -87,22 +92,42 @@ public:
 
 private:
     Result<void> read_list() {
+        const bool spec = scanner_.take_word("Spec") || scanner_.take_word("DTensorSpec");
+        if (spec) RESHARD_CHECK(scanner_.expect('('));
         const char close = scanner_.take('(') ? ')' : scanner_.take('[') ? ']' : '\0';
         begin_ = scanner_.place();
         while (!scanner_.at_end() && (close == '\0' || !scanner_.sees(close))) {
-            if (close == '\0' && sees_shapes()) break;
+            if (close == '\0' && (sees_word("sharding_shapes") || sees_word("on") || scanner_.sees(')'))) break;
             RESHARD_CHECK(entry());
-            if (!scanner_.take(',')) break;
+            if (!scanner_.take(',') && !spec) break;
         }
         if (close != '\0') RESHARD_CHECK(scanner_.expect(close));
+        if (spec) RESHARD_CHECK(end_of_spec());
         (void)(close != '\0' && scanner_.take(','));
-        if (sees_shapes()) RESHARD_CHECK(shapes());
+        if (sees_word("sharding_shapes")) RESHARD_CHECK(shapes());
         return scanner_.expect_end();
     }
 
-    bool sees_shapes() {
+    // The shape that a Spec prints must be the array's.
+    Result<void> end_of_spec() {
+        if (!scanner_.take_word("on")) return scanner_.error(Code::syntax, "expected 'on' and the shape");
+        if (scanner_.take_word("unknown")) {
+            if (!scanner_.take_word("shape")) return scanner_.error(Code::syntax, "expected 'shape'");
+            return scanner_.expect(')');
+        }
+        const std::size_t begin = scanner_.place();
+        RESHARD_TRY(const auto& shape, scan_shape(scanner_, setting_.shape.size()));
+        if (shape != setting_.shape)
+            return scanner_.error(Code::mismatch,
+                                  fmt::format("the shape is ({}), the array has ({})", fmt::join(shape, ", "),
+                                              fmt::join(setting_.shape, ", ")),
+                                  begin);
+        return scanner_.expect(')');
+    }
+
+    bool sees_word(std::string_view word) {
         const std::size_t before = scanner_.place();
-        const bool there = scanner_.take_word("sharding_shapes");
+        const bool there = scanner_.take_word(word);
         scanner_.move_to(before);
         return there;
     }
@@ -141,6 +166,14 @@ private:
         const auto found = std::ranges::find_if(entries_, [](const Entry& entry) { return entry.ragged > 0; });
         if (found == entries_.end()) return {};
         const std::size_t place = found->place_in_text;
+        const auto number = static_cast<std::size_t>(found - entries_.begin());
+        if (std::ssize(found->shares) != mesh_.axes[number].size)
+            return scanner_.error(Code::layout, "not as many units as the axis has devices", place);
+        RESHARD_TRY(const auto& beside, shards_beside(number));
+        if (beside) {
+            flattens_ = number;
+            return {};
+        }
         Index rows = 1;  // of the dimensions behind the first
         for (std::size_t d = 1; d < found->ragged; ++d) rows = saturating_multiply(rows, shape_[d]);
         const Index all = saturating_multiply(rows, shape_[0]);
@@ -149,17 +182,11 @@ private:
         if (all == index_max) return scanner_.error(Code::overflow, "more elements than 64 bits can count", place);
         if (all % units != 0)
             return scanner_.error(Code::layout, fmt::format("{} units do not divide {}", units, all), place);
-        if (std::ssize(found->shares) != mesh_.axes[static_cast<std::size_t>(found - entries_.begin())].size)
-            return scanner_.error(Code::layout, "not as many units as the axis has devices", place);
         bool whole_rows = true;
         for (Index& share : found->shares) {
             share *= all / units;
             whole_rows = whole_rows && (rows == 0 || share % rows == 0);
         }
-        for (Entry& entry : entries_)
-            if (&entry != &*found && entry.kind == Entry::Kind::shard &&
-                (entry.ragged > 0 || entry.dim < found->ragged))
-                return scanner_.error(Code::unsupported, "a ragged shard beside another of the same dimensions", place);
         if (whole_rows) {
             for (Index& share : found->shares) share = rows == 0 ? 0 : share / rows;
             if (rows == 0) found->shares.front() = shape_[0];
@@ -172,10 +199,39 @@ private:
         return {};
     }
 
+    // True if other axes shard the dimensions of the ragged shard. They must stand before it and be plain shards.
+    Result<bool> shards_beside(std::size_t ragged) const {
+        bool beside = false;
+        for (std::size_t axis = 0; axis < entries_.size(); ++axis) {
+            const Entry& entry = entries_[axis];
+            if (axis == ragged || entry.kind != Entry::Kind::shard) continue;
+            if (entry.ragged == 0 && entry.dim >= entries_[ragged].ragged) continue;
+            if (entry.ragged > 0 || axis > ragged)
+                return scanner_.error(
+                    Code::unsupported,
+                    "a ragged shard flattens the tiles of the axes before it; no axis behind it and no "
+                    "second ragged shard cut the same dimensions",
+                    entries_[std::max(axis, ragged)].place_in_text);
+            beside = true;
+        }
+        return beside;
+    }
+
+    // The tiles of the other axes, each flattened and cut into units.
+    Result<void> flatten(Layout& layout) const {
+        const Entry& entry = entries_[*flattens_];
+        const auto cut = std::span(layout.dims).first(entry.ragged);
+        RESHARD_TRY(auto& flat, scanner_.at(flattened(cut, atoms_[*flattens_], entry.shares), entry.place_in_text));
+        layout.dims.erase(layout.dims.begin() + 1, layout.dims.begin() + static_cast<std::ptrdiff_t>(entry.ragged));
+        layout.dims.front() = std::move(flat);
+        return {};
+    }
+
     Result<void> entry() {
         const std::size_t begin = scanner_.place();
         const std::string_view word = scanner_.word();
         Entry made;
+        made.place_in_text = begin;
         Result<void> read;
         if (word == "R" || word == "Replicate") {
             if (scanner_.take('(')) read = scanner_.expect(')');
@@ -188,7 +244,6 @@ private:
             made.kind = Entry::Kind::shard;
             made.ragged = ragged.dims;
             made.shares = std::move(ragged.units);
-            made.place_in_text = begin;
         } else if (word == "P" || word == "Partial") {
             read = partial(made, begin);
         } else {
@@ -234,8 +289,10 @@ private:
         made.kind = Entry::Kind::partial;
         Reduction kind = Reduction::sum;
         if (scanner_.take('(')) {
+            if (scanner_.take_word("reduce_op")) RESHARD_CHECK(scanner_.expect('='));
             const std::size_t place = scanner_.place();
-            const std::string_view word = scanner_.word();
+            const auto quoted = scanner_.quoted();
+            const std::string_view word = quoted ? *quoted : scanner_.word();
             const auto reduction = parse_reduction(word == "product" ? "prod" : word.empty() ? "sum" : word);
             RESHARD_ASSIGN(kind, scanner_.at(reduction, place));
             RESHARD_CHECK(scanner_.expect(')'));
@@ -309,87 +366,15 @@ private:
     std::vector<Entry> entries_;
     AtomList atoms_;                              ///< of each axis of the mesh
     std::vector<std::vector<std::size_t>> axes_;  ///< that shard each dimension
+    std::optional<std::size_t> flattens_;         ///< the axis of a ragged shard that cuts tiles of other axes
     std::optional<Reduction> reduction_;          ///< of the partial axes
     std::size_t begin_ = 0;
 };
-
-// The axes of a list as numbers in the mesh; unsupported where it is not whole axes.
-Result<std::vector<std::size_t>> whole_axes(const Layout& layout, const AtomList& atoms) {
-    RESHARD_TRY(const auto& names, names_in(layout, atoms, "DTensor"));
-    std::vector<std::size_t> axes;
-    for (const SubAxis& part : names) {
-        if (part.size != 0)
-            return cannot_say("DTensor",
-                              fmt::format("a part of an axis, {}:({}){}", part.axis, part.before, part.size));
-        for (std::size_t i = 0; i < layout.mesh.axes.size(); ++i)
-            if (layout.mesh.axes[i].name == part.axis) axes.push_back(i);
-    }
-    return axes;
-}
-
-// Marks the partial axes that are averaged if their sum is divided by `by`, the last ones that fit. nullopt if no axes
-// multiply to `by`.
-std::optional<std::vector<bool>> averaged_axes(const Mesh& mesh, const std::vector<std::size_t>& axes, Index by) {
-    std::vector<bool> averaged(axes.size(), false);
-    std::set<std::pair<std::size_t, Index>> tried;  // in vain: axes from here down, and what they were to multiply to
-    const std::function<bool(std::size_t, Index)> choose = [&](std::size_t end, Index rest) {
-        if (rest == 1) return true;
-        if (end == 0 || !tried.emplace(end, rest).second) return false;
-        const Index size = mesh.axes[axes[end - 1]].size;
-        averaged[end - 1] = rest % size == 0 && choose(end - 1, rest / size);
-        return averaged[end - 1] || choose(end - 1, rest);
-    };
-    if (!choose(axes.size(), by)) return std::nullopt;
-    return averaged;
-}
 
 }  // namespace
 
 Result<Layout> parse_placements(const NotationContext& setting, std::string_view text) {
     return PlacementsReader(setting, text).read();
-}
-
-Result<std::string> format_placements(const Layout& layout) {
-    std::vector<std::string> words(layout.mesh.axes.size(), "Replicate()");
-    std::string shapes;
-    std::size_t first = words.size();  // that is not replicated
-    for (const Dim& dim : layout.dims) {
-        RESHARD_TRY(const auto& axes, whole_axes(layout, dim.atoms));
-        for (const std::size_t axis : axes) first = std::min(first, axis);
-    }
-    RESHARD_TRY(const auto& partial, whole_axes(layout, layout.unreduced));
-    for (const std::size_t axis : partial) first = std::min(first, axis);
-    for (std::size_t d = 0; d < layout.dims.size(); ++d) {
-        RESHARD_TRY(const auto& axes, whole_axes(layout, layout.dims[d].atoms));
-        const Dim& dim = layout.dims[d];
-        if (auto shares = axes.size() == 1 && !dim.pieces.empty() ? shares_in_order(dim) : std::nullopt) {
-            words[axes[0]] = word_of_shares(layout, d, axes[0], *std::move(shares), axes[0] == first, shapes);
-            continue;
-        }
-        for (std::size_t i = 0; i < axes.size(); ++i) {
-            // Axes that are more major in the dimension and later in the mesh have cut before it, by then.
-            Index split = 1;
-            for (std::size_t j = 0; j < i; ++j)
-                if (axes[j] > axes[i]) split *= layout.mesh.axes[axes[j]].size;
-            words[axes[i]] =
-                split == 1 ? fmt::format("Shard(dim={})", d) : fmt::format("_StridedShard(dim={}, sf={})", d, split);
-        }
-    }
-    const std::string_view kind = layout.reduction == Reduction::prod ? "product" : name(layout.reduction);
-    const auto averaged = averaged_axes(layout.mesh, partial, divisor(layout));
-    if (!averaged) return cannot_say("DTensor", fmt::format("a sum over {}: no axes have so many", divisor(layout)));
-    for (std::size_t i = 0; i < partial.size(); ++i)
-        words[partial[i]] =
-            fmt::format("Partial({})", layout.reduction == Reduction::avg && !(*averaged)[i] ? "sum" : kind);
-    std::string text = "(";
-    for (const std::string& word : words) text += (text.size() > 1 ? ", " : "") + word;
-    text += words.size() == 1 ? ",)" : ")";
-    if (!shapes.empty()) text += fmt::format(", sharding_shapes={{{}}}", shapes);
-    // Other cuts than torch.chunk's, axis by axis, have no words; reading the text back tells.
-    const auto back = parse_placements({layout.mesh, layout.dtype, shape(layout)}, text);
-    if (!back || !equivalent(*back, layout))
-        return cannot_say("DTensor", "where a dimension is cut: torch.chunk, axis by axis, cuts elsewhere");
-    return text;
 }
 
 }  // namespace reshard::notation

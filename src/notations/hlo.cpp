@@ -1,5 +1,6 @@
 // XLA's HloSharding as text: V1, V2 (iota), V3 (named axes), tuples; read and written.
 //
+// text      := ["sharding" "="] sharding | "mhlo" "." "sharding" "=" '"' sharding '"'         as programs print them
 // sharding  := single | "{" "}" | "{" single {"," single} "}"                         a tuple does not nest
 // single    := "{" {item} "}" | "{" named "}" | "{" "maximal_mesh" "[" "device_id" "=" id "]" "}"
 // item      := "replicated" | "manual" | "unknown" | "unreduced" | "maximal" | "device" "=" id
@@ -41,8 +42,12 @@ public:
     explicit HloReader(std::string_view text) : scanner_(text, Spaces::comments) {}
 
     Result<HloSharding> read() {
+        const bool quoted = scanner_.take_word("mhlo") && scanner_.take('.');
+        if (scanner_.take_word("sharding")) RESHARD_CHECK(scanner_.expect('='));
+        if (quoted) RESHARD_CHECK(scanner_.expect('"'));
         RESHARD_CHECK(scanner_.expect('{'));
         RESHARD_TRY(auto& sharding, scanner_.sees('{') || scanner_.sees('}') ? tuple() : single());
+        if (quoted) RESHARD_CHECK(scanner_.expect('"'));
         RESHARD_CHECK(scanner_.expect_end());
         return std::move(sharding);
     }

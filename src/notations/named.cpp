@@ -109,7 +109,7 @@ tl::unexpected<Error> cannot_say(std::string_view notation, std::string_view wha
 
 Result<void> require_plain_cuts(const Layout& layout, std::string_view notation) {
     for (std::size_t i = 0; i < layout.dims.size(); ++i)
-        if (!layout.dims[i].pieces.empty())
+        if (!by_ceil_div(layout.dims[i]))
             return cannot_say(notation, fmt::format("where dimension {} is cut: it is not ceil-div of {} indices by {}",
                                                     i, layout.dims[i].extent, shard_count(layout.dims[i])));
     return {};

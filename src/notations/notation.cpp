@@ -9,6 +9,7 @@
 #include "src/base/try.hpp"
 #include "src/layout/axes.hpp"
 #include "src/notations/peers.hpp"
+#include "src/notations/printed_mesh.hpp"
 #include "src/text/scanner.hpp"
 
 namespace reshard {
@@ -78,11 +79,14 @@ Result<Notation> parse_notation(std::string_view text) {
 }
 
 Result<NotationContext> parse_array(std::string_view text) {
+    constexpr std::string_view torch = "torch.";  // as PyTorch prints a dtype: torch.bfloat16[8, 16]
+    if (text.starts_with(torch)) text.remove_prefix(torch.size());
     RESHARD_TRY(const auto& layout, parse_layout(Mesh{}, text));
     return NotationContext{std::nullopt, layout.dtype, shape(layout)};
 }
 
 Result<Mesh> parse_mesh(Notation notation, std::string_view text) {
+    if (notation::looks_like_printed_mesh(text)) return notation::parse_printed_mesh(text);
     if (notation == Notation::sdy && notation::looks_like_sdy_mesh(text)) return notation::parse_sdy_mesh(text);
     if ((notation == Notation::hlo || notation == Notation::dtensor) && begins_with_sizes(text))
         return parse_sizes(text);

@@ -26,6 +26,8 @@ Result<std::vector<Index>> scan_tuple(Scanner& scanner, std::string_view what) {
     return numbers;
 }
 
+}  // namespace
+
 Result<std::vector<Index>> scan_shape(Scanner& scanner, std::size_t rank) {
     const std::size_t begin = scanner.place();
     const bool named = scanner.take_word("torch");
@@ -41,8 +43,6 @@ Result<std::vector<Index>> scan_shape(Scanner& scanner, std::size_t rank) {
                              fmt::format("a shape of {} dimensions, the array has {}", shape.size(), rank), begin);
     return std::move(shape);
 }
-
-}  // namespace
 
 Result<Ragged> scan_ragged(Scanner& scanner, std::size_t rank) {
     Ragged ragged;
@@ -92,7 +92,7 @@ Result<ShardShapes> scan_shard_shapes(Scanner& scanner, std::size_t rank) {
 std::optional<std::vector<Index>> shares_in_order(const Dim& dim) {
     std::vector<Index> shares;
     Index begin = 0;
-    for (const Dim::Piece& piece : dim.pieces) {
+    for (const Dim::Piece& piece : pieces_of(dim)) {
         if (piece.shard < std::ssize(shares)) return std::nullopt;
         shares.resize(static_cast<std::size_t>(piece.shard), 0);
         shares.push_back(piece.end - begin);

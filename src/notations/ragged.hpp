@@ -26,6 +26,9 @@ using ShardShapes = std::map<std::size_t, std::vector<std::vector<Index>>>;
 /// (another number of dimensions).
 [[nodiscard]] Result<ShardShapes> scan_shard_shapes(Scanner& scanner, std::size_t rank);
 
+/// A shape: a tuple, or torch.Size of one. Errors: syntax, layout (another number of dimensions).
+[[nodiscard]] Result<std::vector<Index>> scan_shape(Scanner& scanner, std::size_t rank);
+
 /// The indices of each shard where shards follow each other in order; nullopt where they do not.
 [[nodiscard]] std::optional<std::vector<Index>> shares_in_order(const Dim& dim);
 

@@ -1,5 +1,6 @@
-// JAX's PartitionSpec, both ways.
+// JAX's PartitionSpec, both ways, and NamedSharding as it is printed.
 //
+// named := {word "."} "NamedSharding" "(" ["mesh" "="] mesh "," ["spec" "="] spec {"," key "=" value} ")"
 // spec  := ("P" | "PartitionSpec" | "jax.sharding.PartitionSpec") "(" [item {"," item} [","]] ")"
 // item  := entry | ("unreduced" | "reduced") "=" "{" [name {"," name}] "}"
 // entry := "None" | name | "(" [name {"," name} [","]] ")"
@@ -13,6 +14,7 @@
 
 #include "src/base/try.hpp"
 #include "src/notations/peers.hpp"
+#include "src/notations/printed_mesh.hpp"
 #include "src/text/scanner.hpp"
 
 namespace reshard::notation {
@@ -26,6 +28,47 @@ public:
 
     Result<Layout> read() {
         const std::size_t begin = scanner_.place();
+        RESHARD_CHECK(last_word() == "NamedSharding" ? named() : spec());
+        RESHARD_CHECK(scanner_.expect_end());
+        dims_.resize(std::max(dims_.size(), setting_.shape.size()));
+        return assemble(scanner_, begin, setting_, mesh_, dims_, unreduced_, Reduction::sum);
+    }
+
+private:
+    // The last word of a dotted name, which is left.
+    std::string_view last_word() {
+        const std::size_t begin = scanner_.place();
+        std::string_view word = scanner_.word();
+        while (!word.empty() && scanner_.take('.')) word = scanner_.word();
+        scanner_.move_to(begin);
+        return word;
+    }
+
+    // The mesh of the text must be the given one, if there is one.
+    Result<void> named() {
+        while (scanner_.word() != "NamedSharding") static_cast<void>(scanner_.take('.'));
+        RESHARD_CHECK(scanner_.expect('('));
+        if (scanner_.take_word("mesh")) RESHARD_CHECK(scanner_.expect('='));
+        const std::size_t place = scanner_.place();
+        RESHARD_TRY(auto& mesh, scan_printed_mesh(scanner_));
+        if (!mesh_.axes.empty() && mesh_ != mesh)
+            return scanner_.error(
+                Code::mismatch,
+                fmt::format("the sharding is on mesh {}, the given mesh is {}", format(mesh), format(mesh_)), place);
+        mesh_ = std::move(mesh);
+        RESHARD_CHECK(scanner_.expect(','));
+        if (scanner_.take_word("spec")) RESHARD_CHECK(scanner_.expect('='));
+        RESHARD_CHECK(spec());
+        while (scanner_.take(',') && !scanner_.sees(')')) {
+            static_cast<void>(scanner_.word());  // memory_kind, logical_device_ids
+            RESHARD_CHECK(scanner_.expect('='));
+            if (!scanner_.quoted() && !scanner_.skip_balanced('(', ')')) static_cast<void>(scanner_.word());
+        }
+        return scanner_.expect(')');
+    }
+
+    Result<void> spec() {
+        const std::size_t begin = scanner_.place();
         std::string_view word = scanner_.word();
         while (word != "P" && word != "PartitionSpec" && !word.empty() && scanner_.take('.')) word = scanner_.word();
         if (word != "P" && word != "PartitionSpec")
@@ -35,13 +78,9 @@ public:
             RESHARD_CHECK(item());
             if (!scanner_.take(',')) break;
         }
-        RESHARD_CHECK(scanner_.expect(')'));
-        RESHARD_CHECK(scanner_.expect_end());
-        dims_.resize(std::max(dims_.size(), setting_.shape.size()));
-        return assemble(scanner_, begin, setting_, mesh_, dims_, unreduced_, Reduction::sum);
+        return scanner_.expect(')');
     }
 
-private:
     Result<void> item() {
         const std::size_t begin = scanner_.place();
         const std::string_view word = scanner_.word();
@@ -120,7 +159,8 @@ Result<std::vector<std::string>> quoted(const Layout& layout, const AtomList& at
 bool looks_like_spec(std::string_view text) {
     Scanner scanner(text);
     const std::string_view word = scanner.word();
-    return (word == "P" || word == "PartitionSpec" || word == "jax") && (scanner.sees('(') || scanner.sees('.'));
+    const bool known = word == "P" || word == "PartitionSpec" || word == "NamedSharding" || word == "jax";
+    return known && (scanner.sees('(') || scanner.sees('.'));
 }
 
 Result<Layout> parse_spec(const NotationContext& setting, std::string_view text) {

@@ -7,11 +7,11 @@ namespace reshard {
 namespace {
 
 // Every tile of the longer list lies within one tile of the shorter: exactly `factor` of them make one up, or the
-// shorter list's first tile is the whole dimension. In pieces: the longer cut, made coarser, is the shorter one.
+// shorter list's first tile is the whole dimension. In other cuts: the longer one, made coarser, is the shorter one.
 bool boundaries_nest(const Dim& shorter, const Dim& longer, const AtomList& suffix) {
     const Index factor = combinations(suffix);
-    if (!shorter.pieces.empty() || !longer.pieces.empty())
-        return coarsened(longer, shorter.atoms, factor).pieces == shorter.pieces;
+    if (!by_ceil_div(shorter) || !by_ceil_div(longer))
+        return same_cut(coarsened(longer, shorter.atoms, factor), shorter);
     return block_extent(shorter) == shorter.extent ||
            checked_multiply(block_extent(longer), factor) == block_extent(shorter);
 }

@@ -147,7 +147,7 @@ AtomList touched_atoms(const Layout& before, const Layout& after) {
         const auto block = [&](const Dim& dim) {
             return std::min(dim.extent, saturating_multiply(block_extent(dim), factor(dim)));
         };
-        const bool even = b.pieces.empty() && a.pieces.empty();
+        const bool even = by_ceil_div(b) && by_ceil_div(a);
         if (even ? block(b) == block(a) : coarsened(b, prefix, factor(b)) == coarsened(a, prefix, factor(a)))
             add(prefix);
     }

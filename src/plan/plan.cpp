@@ -45,6 +45,7 @@ struct PlanHash : Hash {
                 add(piece.end);
                 add(piece.shard);
             }
+            if (dim.balanced) add(-1);
         }
         add(layout.unreduced);
         // A sum adds nothing, so that plans from before there were others keep their number.

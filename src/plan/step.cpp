@@ -38,8 +38,9 @@ Index replica_count(const Layout& layout) {
 // The most source tiles that one target tile of this dimension touches.
 Index touched(const Dim& before, const Dim& after) {
     if (!before.pieces.empty() || !after.pieces.empty()) return shard_count(before);
-    const Index b = block_extent(before);
+    const Index b = before.balanced ? tile_extent_min(before) : block_extent(before);
     const Index a = block_extent(after);
+    if (before.balanced || after.balanced) return std::min(shard_count(before), ceil_divide(a, b) + 1);
     if (b % a == 0) return 1;
     if (a % b == 0) return a / b;
     return std::min(shard_count(before), ceil_divide(a, b) + 1);
@@ -105,8 +106,7 @@ Index idle_groups(const Layout& before, const Layout& after) {
 Result<Move> type_permute(const Layout& before, const Layout& after) {
     if (!same_devices(before.mesh, after.mesh)) return not_typed(StepKind::permute, "the devices change");
     for (std::size_t i = 0; i < before.dims.size(); ++i)
-        if (shard_count(before.dims[i]) != shard_count(after.dims[i]) || before.dims[i].pieces != after.dims[i].pieces)
-            return not_typed(StepKind::permute, "the tiles change shape");
+        if (!same_cut(before.dims[i], after.dims[i])) return not_typed(StepKind::permute, "the tiles change shape");
     Move move;
     move.group = parties_of(before, after);
     move.group_size = combinations(move.group);

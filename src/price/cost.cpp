@@ -153,8 +153,8 @@ Index copied_run(const Layout& before, const Layout& after) {
         const Dim& from = before.dims[i];
         const Dim& to = after.dims[i];
         const Index shards = shard_count(from);
-        if (from.pieces.empty() && to.pieces.empty()) return {from.extent, shards, shard_count(to)};
-        if (from.pieces == to.pieces && shards == shard_count(to)) return {tile_extent(to), 1, 1};
+        if (by_ceil_div(from) && by_ceil_div(to)) return {from.extent, shards, shard_count(to)};
+        if (same_cut(from, to)) return {tile_extent(to), 1, 1};
         const auto parts = [](const Dim& dim) {
             return dim.pieces.empty() ? shard_count(dim) : static_cast<Index>(dim.pieces.size());
         };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "src/layout/regular_cut.hpp"
+
 namespace reshard {
 
 TileNumber tile_number(const Layout& layout, Index device) {
@@ -25,9 +27,9 @@ namespace {
 std::vector<Index> touched_shards(const Dim& dim, const Side& side) {
     std::vector<Index> shards;
     if (dim.pieces.empty()) {
-        const Index size = block_extent(dim);
+        const RegularCut cut(dim);
         for (const Interval& interval : side.intervals)
-            for (Index shard = interval.begin / size; shard * size < interval.end; ++shard)
+            for (Index shard = cut.shard_of(interval.begin); shard <= cut.shard_of(interval.end - 1); ++shard)
                 if (shards.empty() || shards.back() < shard) shards.push_back(shard);
         return shards;
     }

@@ -23,7 +23,7 @@ Result<Dim> scan_blocks(Scanner& scanner, const Dim& dim) {
     return block_cyclic(dim.extent, dim.atoms, block);
 }
 
-// Shares, or pieces where a colon follows the first number.
+// Shares, or pieces if a colon follows the first number.
 Result<Dim> scan_list(Scanner& scanner, Dim dim) {
     const std::size_t begin = scanner.offset();
     std::vector<Index> shares;
@@ -47,7 +47,7 @@ Result<Dim> scan_list(Scanner& scanner, Dim dim) {
             return scanner.error(Code::layout, fmt::format("the pieces end at {} of {}", pieces.back().end, dim.extent),
                                  begin);
         dim.pieces = std::move(pieces);
-        dim.pieces = canonical_pieces(dim);
+        make_canonical(dim);
         return dim;
     }
     if (static_cast<Index>(shares.size()) != shard_count(dim))
@@ -64,11 +64,14 @@ Result<Dim> scan_list(Scanner& scanner, Dim dim) {
 
 Result<Dim> scan_cut(Scanner& scanner, Dim dim) {
     if (scanner.take('/')) return scan_blocks(scanner, dim);
-    if (scanner.take('[')) return scan_list(scanner, std::move(dim));
-    return dim;
+    if (!scanner.take('[')) return dim;
+    if (!scanner.take_word("balanced")) return scan_list(scanner, std::move(dim));
+    RESHARD_CHECK(scanner.expect(']'));
+    return balanced(dim.extent, std::move(dim.atoms));
 }
 
 std::string format_cut(const Dim& dim) {
+    if (dim.balanced) return "[balanced]";
     if (dim.pieces.empty()) return "";
     const Index block = dim.pieces.front().end;
     if (dim.pieces == block_cyclic(dim.extent, dim.atoms, block).pieces) return fmt::format("/{}", block);
@@ -103,9 +106,11 @@ std::string why_uneven(const Layout& layout) {
     const auto uneven = std::ranges::find_if(layout.dims, [](const Dim& dim) { return !divides(dim); });
     if (uneven == layout.dims.end()) return {};
     const std::string where = fmt::format("dimension {} of {}", uneven - layout.dims.begin(), format(layout));
-    if (uneven->pieces.empty())
+    if (by_ceil_div(*uneven))
         return fmt::format("sizes do not divide: {} has {} indices for {} shards", where, uneven->extent,
                            shard_count(*uneven));
+    if (uneven->balanced)
+        return fmt::format("{} is balanced: {} indices for {} shards", where, uneven->extent, shard_count(*uneven));
     const std::string cut = notation::format_cut(*uneven);
     if (cut.front() == '/')
         return fmt::format("{} is cut block-cyclically, in blocks of {}", where, std::string_view(cut).substr(1));

@@ -1,4 +1,5 @@
-// The cut of a dimension that is not ceil-div, as text: 10@x[5,3,2,0] and 100@x/32. Grammar in text.hpp.
+// The cut of a dimension that is not ceil-div, as text: 10@x[5,3,2,0], 10@x[balanced] and 100@x/32. Grammar in
+// text.hpp.
 #pragma once
 
 #include "reshard/layout.hpp"

@@ -110,7 +110,7 @@ std::optional<Problem> in_even_blocks(const Problem& problem) {
     if (!has_pieces(problem.source) && !has_pieces(problem.target)) return std::nullopt;
     Problem blocks = problem;
     for (Layout* end : {&blocks.source, &blocks.target})
-        for (Dim& dim : end->dims) dim.pieces.clear();
+        for (Dim& dim : end->dims) dim = Dim(dim.extent, std::move(dim.atoms));
     if (!validate(blocks.source) || !validate(blocks.target) || !check_enumerable(blocks.source, blocks.target))
         return std::nullopt;
     return blocks;

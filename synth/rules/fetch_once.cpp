@@ -13,7 +13,7 @@ namespace {
 
 bool splits(const Dim& dim, Index prime) {
     const Index tile = block_extent(dim);
-    return dim.pieces.empty() && tile > 0 && tile % prime == 0;
+    return by_ceil_div(dim) && tile > 0 && tile % prime == 0;
 }
 
 bool uses(const Dim& dim, Atom atom) {
@@ -55,7 +55,7 @@ static std::optional<std::size_t> uneven_place(const Layout& layout, Atom prime)
     std::optional<std::size_t> place;
     for (std::size_t i = 0; i < layout.dims.size(); ++i) {
         const Dim& dim = layout.dims[i];
-        if (!dim.pieces.empty() || block_extent(dim) < prime.size) continue;
+        if (!by_ceil_div(dim) || block_extent(dim) < prime.size) continue;
         if (!place || block_extent(dim) > block_extent(layout.dims[*place])) place = i;
     }
     return place;

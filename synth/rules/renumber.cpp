@@ -17,10 +17,7 @@ bool gains_digits(const Dim& dim) {
     return dim.atoms.size() > 1 && primes.front() != primes.back();
 }
 
-bool plain(const Layout& layout) {
-    return layout.unreduced.empty() && divides(layout) &&
-           std::ranges::all_of(layout.dims, [](const Dim& dim) { return dim.pieces.empty(); });
-}
+bool plain(const Layout& layout) { return layout.unreduced.empty() && divides(layout); }
 
 // The same tiles on the same devices, on a mesh of one axis for each dimension and one for idle devices.
 Layout renumbered(const Layout& layout) {

@@ -70,7 +70,7 @@ class Translate(tool.Case):
         answers = [json.loads(line) for line in ran.out.splitlines()]
         self.assertEqual([answer["id"] for answer in answers], [1, 2, 3, 4, 5])
         self.assertEqual(answers[0]["source"], "bf16[8@d0,8]")
-        self.assertEqual(answers[1]["source"], "f32[5@(d0,d1)[2,1,1,1],3]")
+        self.assertEqual(answers[1]["source"], "f32[5@(d0,d1)[balanced],3]")
         self.assertEqual(answers[1]["objective"], "bytes")
         self.assertEqual(answers[2]["steps"][0]["kind"], "all_gather")
         self.assertEqual(answers[3]["source"], "f32[4]{max:x}")

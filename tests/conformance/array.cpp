@@ -82,6 +82,11 @@ Index owner_of(const Dim& dim, Index index) {
     for (const Dim::Piece& piece : dim.pieces)
         if (index < piece.end) return piece.shard;
     const Index shards = combinations_of(dim.atoms);
+    if (dim.balanced) {
+        Index end = 0;
+        for (Index shard = 0;; ++shard)
+            if (index < (end += dim.extent / shards + (shard < dim.extent % shards ? 1 : 0))) return shard;
+    }
     return index / ((dim.extent + shards - 1) / shards);
 }
 

@@ -197,7 +197,7 @@ Dim periodic(std::mt19937_64& random, const AtomList& atoms, Index rounds, Index
         if (kind == 2) std::ranges::reverse(order);
         if (kind == 3) std::ranges::shuffle(order, random);
     }
-    dim.pieces = canonical_pieces(dim);
+    make_canonical(dim);
     return dim;
 }
 

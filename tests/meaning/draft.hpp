@@ -22,11 +22,12 @@ struct Part {
 /// The cut of a dimension.
 struct Cut {
     enum class Kind {
-        even,    ///< ceil-div
-        blocks,  ///< block-cyclic
-        shares,  ///< the indices of each shard
-        pieces,  ///< the end of each piece, and its owner
-        chunks,  ///< ceil-div axis by axis; DTensor only
+        even,      ///< ceil-div
+        balanced,  ///< the first shards have an index more
+        blocks,    ///< block-cyclic
+        shares,    ///< the indices of each shard
+        pieces,    ///< the end of each piece, and its owner
+        chunks,    ///< ceil-div axis by axis; DTensor only
     } kind = Kind::even;
     Index block = 1;
     std::vector<Index> shares = {};

@@ -177,6 +177,9 @@ void draw_cut(Chance& chance, DraftDim& dim) {
                 dim.cut.pieces.emplace_back(end, chance.below(count));
             }
             break;
+        case 3:
+            dim.cut.kind = Cut::Kind::balanced;
+            break;
         default:
             break;
     }

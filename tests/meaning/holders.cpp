@@ -84,6 +84,16 @@ Index elements_in_all(const End& end) {
 
 Index owner(const DraftDim& dim, Index index) {
     switch (dim.cut.kind) {
+        case Cut::Kind::balanced: {
+            // Each shard takes a fair share of what the shards before it left, rounded up.
+            Index shard = 0;
+            for (Index left = dim.extent, count = shards(dim);; ++shard, --count) {
+                const Index share = (left + count - 1) / count;
+                if (index < share) return shard;
+                index -= share;
+                left -= share;
+            }
+        }
         case Cut::Kind::blocks:
             return index / dim.cut.block % shards(dim);
         case Cut::Kind::shares:
@@ -134,7 +144,8 @@ bool with_sums(const Draft& draft) { return summands(draft.source) > 1 || summan
 
 bool divides(const End& end) {
     return std::ranges::all_of(end.dims, [](const DraftDim& dim) {
-        const bool even = dim.cut.kind == Cut::Kind::even || dim.cut.kind == Cut::Kind::chunks;
+        const bool even =
+            dim.cut.kind == Cut::Kind::even || dim.cut.kind == Cut::Kind::balanced || dim.cut.kind == Cut::Kind::chunks;
         return even && dim.extent % shards(dim) == 0;
     });
 }

@@ -27,6 +27,7 @@ std::string axes_text(const DraftMesh& mesh, const std::vector<Part>& parts) {
 
 std::string cut_text(const Cut& cut) {
     if (cut.kind == Cut::Kind::blocks) return fmt::format("/{}", cut.block);
+    if (cut.kind == Cut::Kind::balanced) return "[balanced]";
     if (cut.kind == Cut::Kind::shares) return fmt::format("[{}]", fmt::join(cut.shares, ","));
     if (cut.kind != Cut::Kind::pieces) return "";
     std::vector<std::string> texts;

@@ -207,5 +207,40 @@ TEST(LayoutProperty, CutsAreWhatTheirRulesSay) {
     });
 }
 
+// numpy.array_split: the first extent % shards shards have an index more.
+TEST(LayoutProperty, BalancedCutsAreArraySplit) {
+    check_property(cases(500), [] {
+        const auto extent = *rc::gen::inRange<Index>(0, 60);
+        const auto shards = *rc::gen::inRange<Index>(1, 9);
+        const AtomList atoms = canonical({{shards, 1}});
+        const Dim even = balanced(extent, atoms);
+        RC_ASSERT(even.pieces.empty());
+        std::vector<Index> shares;
+        for (Index shard = 0; shard < shards; ++shard) shares.push_back(extent / shards);
+        for (Index shard = 0; shard < extent % shards; ++shard) ++shares[static_cast<std::size_t>(shard)];
+        // The same shares in a list are the same dimension, and so are their pieces.
+        RC_ASSERT(with_shard_sizes(atoms, shares) == even);
+        Dim listed(extent, atoms, pieces_of(even));
+        make_canonical(listed);
+        RC_ASSERT(listed == even);
+        Index begin = 0;
+        for (Index shard = 0; shard < shards; ++shard) {
+            const Index end = begin + shares[static_cast<std::size_t>(shard)];
+            RC_ASSERT(side(even, shard) == (begin < end ? Side{{{begin, end}}} : Side{}));
+            begin = end;
+        }
+        RC_ASSERT(tile_extent(even) == shares.front());
+        RC_ASSERT(tile_extent_min(even) == shares.back());
+        const Dim ceil_div(extent, atoms);
+        RC_ASSERT(by_ceil_div(even) == (sides(ceil_div) == sides(even)));
+        for (Index factor = 1; factor <= shards; ++factor) {
+            if (shards % factor != 0) continue;
+            const Dim coarse = coarsened(even, canonical({{shards / factor, factor}}), factor);
+            for (Index shard = 0; shard < shards; ++shard)
+                RC_ASSERT(intersect(side(coarse, shard / factor), side(even, shard)) == side(even, shard));
+        }
+    });
+}
+
 }  // namespace
 }  // namespace reshard::test

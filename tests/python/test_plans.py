@@ -41,7 +41,7 @@ class Layouts(unittest.TestCase):
         self.assertEqual(str(reshard.Layout("x=4", "bf16", (8,), ("x:(2)2",))), "bf16[8@x:(2)2]")
         self.assertEqual(str(reshard.Layout(MESH, "f32", (4,), (), ["y"], "max")), "f32[4]{max:y}")
         self.assertEqual(str(reshard.Layout.from_placements("x=2,y=2", "f32", (5, 3), ["S(0)", "S(0)"])),
-                         "f32[5@(x,y)[2,1,1,1],3]")
+                         "f32[5@(x,y)[balanced],3]")
 
     def test_what_a_rank_holds(self):
         layout = reshard.parse_layout("x=3", "i16[7@x,2]")

@@ -70,7 +70,7 @@ std::string cut_text(Random& random, Index extent, Index shards) {
         }
         return "[" + text + "]";
     }
-    return "";
+    return manner == 3 ? "[balanced]" : "";
 }
 
 std::string draw_layout(Random& random, Drawn mesh, char letter, std::string_view dtype,

@@ -67,6 +67,14 @@ Interval cut(Index extent, Index parts, Index which) {
     return result;
 }
 
+/// numpy's rule for array_split: counts the parts out, the longer ones first.
+Interval split(Index extent, Index parts, Index which) {
+    Interval result;
+    for (Index part = 0; part <= which; ++part)
+        result = {result.end, result.end + extent / parts + (part < extent % parts ? 1 : 0)};
+    return result;
+}
+
 /// The only piece of a shard, from the list of piece ends. Empty, and at the end, if the shard has no piece.
 Interval piece_of(const Dim& dim, Index shard) {
     Interval found{dim.extent, dim.extent};
@@ -181,7 +189,9 @@ std::vector<Holding> holdings(const Layout& layout) {
             Index parts = 1;
             for (const Atom& atom : dim.atoms) parts *= atom.size;
             const Index shard = digits(dim.atoms, position);
-            holding.tile.push_back(dim.pieces.empty() ? cut(dim.extent, parts, shard) : piece_of(dim, shard));
+            holding.tile.push_back(dim.balanced         ? split(dim.extent, parts, shard)
+                                   : dim.pieces.empty() ? cut(dim.extent, parts, shard)
+                                                        : piece_of(dim, shard));
         }
         holding.summand = digits(layout.unreduced, position);
         holding.combine = combination(layout.reduction);

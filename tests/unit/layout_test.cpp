@@ -134,7 +134,8 @@ TEST(LayoutUnit, TilesOfPiecesAreAsLongAsTheirSides) {
                     finer.pieces.push_back({piece.end, piece.shard});
                     finer.pieces.push_back({piece.end, piece.shard});  // an empty piece
                 }
-                EXPECT_EQ(canonical_pieces(finer), dim.pieces);
+                make_canonical(finer);
+                EXPECT_EQ(finer, dim);
                 EXPECT_EQ(coarsened(dim, dim.atoms, 1), dim);
             }
 }
@@ -191,6 +192,43 @@ TEST(LayoutUnit, EachNameBelongsToOneElementType) {
                 << row.name;
     }
     EXPECT_EQ(tables::find_dtype(&Row::zarr, ""), std::nullopt);
+}
+
+TEST(LayoutUnit, BalancedCuts) {
+    const Mesh four{{"x", 4}};
+    const auto at = [&](const char* text) { return parse_layout(four, text); };
+    const Layout ten = at("f64[10@x[balanced]]").value();
+    EXPECT_EQ(format(ten), "f64[10@x[balanced]]");
+    EXPECT_TRUE(has_pieces(ten));
+    EXPECT_FALSE(divides(ten));
+    EXPECT_EQ(tile_offset(ten, 3), (std::vector<Index>{8}));
+    EXPECT_EQ(tile_shape(ten, 3), (std::vector<Index>{2}));
+    EXPECT_EQ(*at("f64[10@x[3,3,2,2]]"), ten);
+    // The cut is not balanced if ceil-div cuts the same: sizes divide, one shard is short, or shards are empty.
+    for (const char* text : {"f64[12@x[balanced]]", "f64[11@x[balanced]]", "f64[2@x[balanced]]", "f64[0@x[balanced]]"})
+        EXPECT_EQ(format(*at(text)).rfind('['), 3U) << text;
+    EXPECT_EQ(format(*at("f64[12@x[balanced]]")), "f64[12@x]");
+    EXPECT_EQ(at("f64[10@x[balance]]").error().code, Code::syntax);
+    EXPECT_EQ(at("f64[10@x[balanced,1]]").error().code, Code::syntax);
+    EXPECT_EQ(why_uneven(ten), "dimension 0 of f64[10@x[balanced]] is balanced: 10 indices for 4 shards");
+    Layout wrong = ten;
+    wrong.dims[0].extent = 11;
+    EXPECT_EQ(validate(wrong).error().code, Code::layout);
+    wrong.dims[0] = Dim(10, wrong.dims[0].atoms, {{4, 0}, {10, 1}});
+    wrong.dims[0].balanced = true;
+    EXPECT_EQ(validate(wrong).error().message, "a balanced dimension has pieces");
+}
+
+// No list of the shards is ever made: 2^40 of them would not fit the memory.
+TEST(LayoutUnit, BalancedCutsHaveAClosedForm) {
+    const Index shards = Index{1} << 40;
+    const Mesh wide{{"x", shards}};
+    const Layout layout = parse_layout(wide, "u8[3298534883330@x[balanced]]").value();  // 3 * 2^40 + 2
+    EXPECT_EQ(format(layout), "u8[3298534883330@x[balanced]]");
+    EXPECT_EQ(tile_extent(layout.dims[0]), 4);
+    EXPECT_EQ(tile_extent_min(layout.dims[0]), 3);
+    EXPECT_EQ(tile(layout, 1), as_tile({{4, 8}}));
+    EXPECT_EQ(tile(layout, shards - 1), as_tile({{3298534883327, 3298534883330}}));
 }
 
 }  // namespace

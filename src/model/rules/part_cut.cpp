@@ -38,7 +38,7 @@ Result<Dim> cut_in_parts(AtomList atoms, std::span<const Index> parts) {
         }
         dim.extent = saturating_add(dim.extent, part);
     }
-    dim.pieces = canonical_pieces(dim);
+    make_canonical(dim);
     return dim;
 }
 
@@ -77,8 +77,8 @@ Result<void> keeps_heads(std::string_view axes, const Dim& dim, Index head) {
     };
     if (dim.extent % head != 0)
         return fail(Code::layout, fmt::format("{} indices are not whole heads of {}", dim.extent, head));
-    if (dim.pieces.empty()) return check(std::min(block_extent(dim), dim.extent));
-    for (const Dim::Piece& piece : dim.pieces) RESHARD_CHECK(check(piece.end));
+    if (by_ceil_div(dim)) return check(std::min(block_extent(dim), dim.extent));
+    for (const Dim::Piece& piece : pieces_of(dim)) RESHARD_CHECK(check(piece.end));
     return {};
 }
 

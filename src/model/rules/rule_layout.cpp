@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "src/base/try.hpp"
+#include "src/layout/regular_cut.hpp"
 #include "src/model/rules/part_cut.hpp"
 #include "src/text/cut.hpp"
 
@@ -88,7 +89,7 @@ private:
         if (heads.size() > 1 && heads.size() != count)
             return scanner_.error(Code::layout, fmt::format("{} sizes of heads for {} parts", heads.size(), count),
                                   heads_at);
-        if (parts.empty() && !dim.pieces.empty()) {
+        if (parts.empty() && !by_ceil_div(dim)) {
             RESHARD_CHECK(scanner_.at(keeps_heads(axes_, dim, heads.front()), begin));
             return dim;
         }
@@ -186,13 +187,13 @@ private:
         }
         RESHARD_ASSIGN(all, scan_cut(scanner_, std::move(all)));
         const auto owner = std::ranges::upper_bound(all.pieces, number, {}, &Dim::Piece::end);
-        add_home(all.atoms, all.pieces.empty() ? number / block_extent(all) : owner->shard);
+        add_home(all.atoms, all.pieces.empty() ? RegularCut(all).shard_of(number) : owner->shard);
         return {};
     }
 
     void add_home(AtomList atoms, Index shard) {
         Dim one(1, std::move(atoms), {{1, shard}});
-        one.pieces = canonical_pieces(one);
+        make_canonical(one);
         layout_.dims.push_back(std::move(one));
     }
 
@@ -229,7 +230,7 @@ Result<Dim> dim_in_blocks(const Dim& dim, Index block) {
             return fail(Code::layout, fmt::format("is cut at {}, within a block of {}", piece.end, block));
         coarse.pieces.push_back({ceil_divide(piece.end, block), piece.shard});
     }
-    coarse.pieces = canonical_pieces(coarse);
+    make_canonical(coarse);
     return coarse;
 }
 

@@ -5,11 +5,13 @@
 namespace reshard {
 
 Contact::Contact(const Dim& before, const Dim& after)
-    : extent_(after.extent), blocks_(before.pieces.empty() && after.pieces.empty()) {
-    held_.block = std::max<Index>(block_extent(before), 1);
-    wanted_.block = std::max<Index>(block_extent(after), 1);
-    most_ = std::min(held_.block, wanted_.block);
-    if (blocks_) return;
+    : regular_(before.pieces.empty() && after.pieces.empty()),
+      most_(std::max<Index>(std::min(block_extent(before), block_extent(after)), 1)) {
+    if (regular_) {
+        held_.cut = RegularCut(before);
+        wanted_.cut = RegularCut(after);
+        return;
+    }
     const std::vector<Dim::Piece> held = pieces_of(before);
     const std::vector<Dim::Piece> wanted = pieces_of(after);
     std::vector<Pair> pairs;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <span>
 
-#include "reshard/layout.hpp"
+#include "src/layout/regular_cut.hpp"
 
 namespace reshard {
 
@@ -24,11 +24,11 @@ public:
         last_ = list.back().tile;
         gaps_ = last_ - first_ + 1 != std::ssize(list);
     }
-    /// Those that cut `extent` into blocks of `size` and meet an interval.
-    MetTiles(Interval part, Index size, Index extent) : part_(part), size_(size), extent_(extent) {
+    /// The tiles of a cut that meet an interval.
+    MetTiles(Interval part, const RegularCut& cut) : part_(part), cut_(cut), regular_(true) {
         if (part.begin >= part.end) return;
-        first_ = part.begin / size;
-        last_ = (part.end - 1) / size;
+        first_ = cut.shard_of(part.begin);
+        last_ = cut.shard_of(part.end - 1);
     }
 
     [[nodiscard]] bool empty() const { return last_ < first_; }
@@ -38,25 +38,28 @@ public:
     /// Indices in common with a tile; 0 where it is not met.
     [[nodiscard]] Index met(Index tile) const {
         if (tile < first_ || tile > last_) return 0;
-        if (size_ > 0) return std::min({part_.end, (tile + 1) * size_, extent_}) - std::max(part_.begin, tile * size_);
+        if (regular_) {
+            const Interval held = cut_.at(tile);
+            return std::min(part_.end, held.end) - std::max(part_.begin, held.begin);
+        }
         if (!gaps_) return list_[static_cast<std::size_t>(tile - first_)].indices;
         const auto found = std::ranges::lower_bound(list_, tile, {}, &Met::tile);
         return found->tile == tile ? found->indices : 0;
     }
-    /// As a list; none where the cut is one into blocks.
+    /// As a list; empty if the cut needs none.
     [[nodiscard]] std::span<const Met> list() const { return list_; }
 
 private:
     std::span<const Met> list_;
     Interval part_;
-    Index size_ = 0;  // of a block; 0 where there is a list
-    Index extent_ = 0;
+    RegularCut cut_;
+    bool regular_ = false;  // true: there is no list
     Index first_ = 0;
     Index last_ = -1;
     bool gaps_ = false;
 };
 
-/// Both cuts of a dimension. If one is not by ceil-div, the time is linear in their pieces.
+/// Both cuts of a dimension. If one has pieces, the time is linear in the pieces of both.
 class Contact {
 public:
     Contact(const Dim& before, const Dim& after);
@@ -72,12 +75,12 @@ public:
     /// Indices in common, of any two tiles, at most.
     [[nodiscard]] Index most() const { return most_; }
     /// True if every tile that a tile meets lies inside it, except the first and the last.
-    [[nodiscard]] bool nested() const { return blocks_; }
+    [[nodiscard]] bool nested() const { return regular_; }
 
 private:
-    // One end's tiles. For tiles that are not blocks: the tiles that each meets, and its indices.
+    // One end's tiles. If an end has pieces: the tiles that each tile meets, and its indices.
     struct End {
-        Index block = 1;
+        RegularCut cut;
         std::vector<std::size_t> begins;
         std::vector<Met> met;
         std::vector<Index> sizes;
@@ -89,17 +92,16 @@ private:
     };
 
     [[nodiscard]] MetTiles met(const End& one, const End& other, Index tile) const {
-        if (blocks_) return {block(extent_, one.block, tile), other.block, extent_};
+        if (regular_) return {one.cut.at(tile), other.cut};
         const auto at = static_cast<std::size_t>(tile);
         return MetTiles(std::span(one.met).subspan(one.begins[at], one.begins[at + 1] - one.begins[at]));
     }
     [[nodiscard]] Index size(const End& end, Index tile) const {
-        return blocks_ ? block(extent_, end.block, tile).size() : end.sizes[static_cast<std::size_t>(tile)];
+        return regular_ ? end.cut.at(tile).size() : end.sizes[static_cast<std::size_t>(tile)];
     }
     static void list(End& end, Index tiles, std::vector<Pair> pairs);
 
-    Index extent_;
-    bool blocks_;
+    bool regular_;
     Index most_ = 0;
     End held_;
     End wanted_;

@@ -148,6 +148,8 @@ TEST(NotationUnit, Placements) {
     EXPECT_EQ(own(Notation::dtensor, "(_StridedShard(dim=0, sf=4), Shard(dim=0))"), "x=2,y=4 f32[8@(y,x),16]");
     EXPECT_EQ(own(Notation::dtensor, "P(avg), P(avg)"), "x=2,y=4 f32[8,16]{avg:(x,y)}");
     EXPECT_EQ(own(Notation::dtensor, "Partial(), R"), "x=2,y=4 f32[8,16]{U:x}");
+    EXPECT_EQ(own(Notation::dtensor, "(Partial(reduce_op=avg), Partial(reduce_op='sum'))"),
+              "x=2,y=4 f32[8,16]{avg/2:(x,y)}");
     EXPECT_EQ(written(Notation::dtensor, "f32[8@(y,x),16]"), "(_StridedShard(dim=0, sf=4), Shard(dim=0))");
     EXPECT_EQ(written(Notation::dtensor, "f32[8,16]{prod:y}"), "(Replicate(), Partial(product))");
     EXPECT_EQ(written(Notation::dtensor, "f32[8@y:(1)2]"), "DTensor cannot say a part of an axis, y:(1)2");
@@ -155,7 +157,7 @@ TEST(NotationUnit, Placements) {
               "DTensor cannot say where a dimension is cut: torch.chunk, axis by axis, cuts elsewhere");
     // torch.chunk axis by axis: 5 rows on 2 x 2 are 2, 1, 1, 1.
     const NotationContext five{Mesh{{"a", 2}, {"b", 2}}, DType::f32, {5}};
-    EXPECT_EQ(own(Notation::dtensor, "S(0), S(0)", five), "a=2,b=2 f32[5@(a,b)[2,1,1,1]]");
+    EXPECT_EQ(own(Notation::dtensor, "S(0), S(0)", five), "a=2,b=2 f32[5@(a,b)[balanced]]");
     // From right to left: axis b cuts before axis a.
     const NotationContext six{Mesh{{"a", 2}, {"b", 2}}, DType::f32, {6}};
     EXPECT_EQ(own(Notation::dtensor, "(_StridedShard(dim=0, sf=2), Shard(dim=0))", six),
@@ -192,8 +194,10 @@ TEST(NotationUnit, ShardsOfAnySizeInPlacements) {
     EXPECT_EQ(ragged("f32[10]", "a=2", "RaggedShard((0,), (1, 2, 2))"), "not as many units as the axis has devices");
     EXPECT_EQ(ragged("f32[10]", "a=2", "RaggedShard((0,), (0, 0))"), "no rank has a unit");
     EXPECT_EQ(ragged("f32[6,4]", "a=2", "RaggedShard((1,), (1, 1))"), "the dimensions of a ragged shard are 0, 1, ...");
-    EXPECT_EQ(ragged("f32[6,4]", "a=2,b=2", "RaggedShard((0, 1), (1, 1)), S(1)"),
-              "a ragged shard beside another of the same dimensions");
+    EXPECT_EQ(
+        ragged("f32[6,4]", "a=2,b=2", "RaggedShard((0, 1), (1, 1)), S(1)"),
+        "a ragged shard flattens the tiles of the axes before it; no axis behind it and no second ragged shard cut "
+        "the same dimensions");
     EXPECT_EQ(ragged("f32[8]", "a=2", "S(0), sharding_shapes={0: ((3,), (4,))}"),
               "the shapes add up to 7 in dimension 0, not 8");
     EXPECT_EQ(ragged("f32[8]", "a=2", "R, sharding_shapes={0: ((3,), (5,))}"), "axis 0 has shapes and is no Shard");

@@ -1,0 +1,122 @@
+"""Random moves between balanced, ceil-div, block-cyclic and flattened tiles of arrays of one or of two extents.
+
+Each tile is taken from the array by numpy.
+"""
+
+import os
+import random
+
+import numpy
+
+import reshard
+
+LONG = bool(os.environ.get("RESHARD_LONG"))
+DTYPES = ("u8", "i16", "f32", "bf16", "c64", "f64")
+
+
+class End:
+    """A layout, and the tile of each rank as numpy cuts it."""
+
+    def __init__(self, layout, tiles, flattened=False):
+        self.layout, self.tiles, self.flattened = layout, tiles, flattened
+
+    def tile(self, rank):
+        if rank < len(self.tiles):
+            return self.tiles[rank]
+        return reshard.empty_tile(self.layout, rank)
+
+
+def random_cut(draw, extent, shards):
+    """A cut as Layout takes it, and the indices of each shard."""
+    kind = draw.choice(("balanced", "balanced", "ceil-div", "block-cyclic", "shares"))
+    indices = numpy.arange(extent)
+    if kind == "balanced":
+        return "balanced", numpy.array_split(indices, shards)
+    if kind == "ceil-div":
+        block = -(-extent // shards)
+        return None, [indices[i * block:(i + 1) * block] for i in range(shards)]
+    if kind == "block-cyclic":
+        block = draw.randint(1, 4)
+        return block, [indices[indices // block % shards == i] for i in range(shards)]
+    borders = sorted(draw.choices(range(extent + 1), k=shards - 1))
+    shares = numpy.split(indices, borders)
+    return [len(share) for share in shares], shares
+
+
+def coordinates(rank, sizes):
+    return dict(zip(sizes, numpy.unravel_index(rank, tuple(sizes.values()))))
+
+
+def number(names, sizes, rank):
+    at = coordinates(rank, sizes)
+    shard = 0
+    for name in names:
+        shard = shard * sizes[name] + int(at[name])
+    return shard
+
+
+def cut_end(draw, sizes, array, dtype):
+    """Each axis cuts one dimension or none."""
+    spec = [[] for _ in array.shape]
+    for name in draw.sample(list(sizes), len(sizes)):
+        dim = draw.randint(0, array.ndim)
+        if dim < array.ndim:
+            spec[dim].append(name)
+    cuts, indices = [], []
+    for extent, names in zip(array.shape, spec):
+        shards = int(numpy.prod([sizes[name] for name in names]))
+        cut, shares = random_cut(draw, extent, shards) if names else (None, [numpy.arange(extent)])
+        cuts.append(cut)
+        indices.append(shares)
+    layout = reshard.Layout(reshard.Mesh(sizes), dtype, array.shape, [tuple(names) for names in spec], cuts=cuts)
+    ranks = int(numpy.prod(list(sizes.values())))
+    tiles = [array[numpy.ix_(*(shares[number(names, sizes, rank)] for shares, names in zip(indices, spec)))]
+             for rank in range(ranks)]
+    return End(layout, tiles)
+
+
+def flat_end(draw, sizes, array, dtype):
+    """The first axis cuts a dimension evenly, and the second deals out the elements of each flattened tile in units."""
+    first, second = sizes
+    dim = draw.randrange(array.ndim)
+    parts = numpy.array_split(array, sizes[first], dim)
+    if len({part.shape for part in parts}) > 1:
+        return cut_end(draw, sizes, array, dtype)
+    units = [0] * sizes[second]
+    while sum(units) == 0 or parts[0].size % sum(units) != 0:
+        units = [draw.randint(0, 3) for _ in units]
+    borders = numpy.cumsum(units)[:-1] * (parts[0].size // sum(units))
+    tiles = [tile for part in parts for tile in numpy.split(part.ravel(), borders)]
+    placements = f"(Shard({dim}), RaggedShard({tuple(range(array.ndim))}, {tuple(units)}))"
+    shape = ",".join(str(extent) for extent in array.shape)
+    layout = reshard.parse_layout(reshard.Mesh(sizes), placements, "dtensor", f"{dtype}[{shape}]")
+    if layout.ndim == array.ndim:  # whole rows: the array keeps its dimensions
+        tiles = [tile.reshape(layout.tile_shape(rank)) for rank, tile in enumerate(tiles)]
+    return End(layout, tiles, flattened=True)
+
+
+def resized(draw, array, fill):
+    """The array with other extents: cut off at the end, or padded with `fill`."""
+    shape = [max(0, extent + draw.choice((-3, -1, 0, 0, 1, 2, 8))) for extent in array.shape]
+    made = numpy.full(shape, fill, array.dtype)
+    common = tuple(slice(min(extents)) for extents in zip(shape, array.shape))
+    made[common] = array[common]
+    return made
+
+
+def moves(seed, count, ranks):
+    """Yields a source, a target on at most `ranks` ranks, and a fill value, or None if both have the same extents."""
+    for number_of_move in range(count):
+        draw = random.Random(f"{seed} {number_of_move}")
+        shape = tuple(draw.choice((0, 1, 4, 6, 7, 10, 12, 12, 13, 21)) for _ in range(draw.randint(1, 3)))
+        dtype = draw.choice(DTYPES)
+        array = numpy.arange(int(numpy.prod(shape))) % 120
+        array = array.reshape(shape).astype(reshard.Layout("", dtype, shape).numpy_dtype)
+        sides = [(a, b) for a in range(1, ranks + 1) for b in range(1, ranks + 1) if ranks // 2 < a * b <= ranks]
+        fill = draw.choice((0, 1, 7)) if draw.random() < 0.3 else None
+        ends = []
+        for whole in (array, array if fill is None else resized(draw, array, fill)):
+            sizes = dict(zip("ab", draw.choice(sides)))
+            flat = fill is None and draw.random() < 0.3
+            ends.append((flat_end if flat else cut_end)(draw, sizes, whole, dtype))
+        yield *ends, fill

@@ -1,0 +1,131 @@
+// Texts that PyTorch, JAX and XLA print, and shards that are flattened.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "reshard/notations/notation.hpp"
+
+namespace reshard {
+namespace {
+
+const Mesh mesh{{"x", 2}, {"y", 4}};
+const NotationContext array{mesh, DType::f32, {8, 16}};
+
+std::string own(Notation notation, const char* text, const NotationContext& setting = array) {
+    const auto layout = parse_layout(notation, setting, text);
+    return layout ? format(layout->mesh) + " " + format(*layout) : describe(layout.error());
+}
+
+// Expects an error with the text, and a caret under the first wrong place.
+void expect_caret(Notation notation, const char* text, std::size_t offset, const char* words) {
+    const auto layout = parse_layout(notation, array, text);
+    ASSERT_FALSE(layout.has_value()) << text;
+    EXPECT_EQ(layout.error().offset, offset) << describe(layout.error());
+    EXPECT_EQ(layout.error().text, text);
+    EXPECT_NE(layout.error().message.find(words), std::string::npos) << describe(layout.error());
+}
+
+// The elements of each device, by their places in the row-major array of 4 x 6: the tiles of axis t are flattened and
+// dealt out in units.
+TEST(PrintedUnit, FlattenedShards) {
+    const Mesh grid{{"t", 2}, {"d", 3}};
+    const auto held = [&](const std::vector<Index>& shape, const char* text, Index device) {
+        std::vector<Index> places;
+        const auto layout = parse_layout(Notation::dtensor, {grid, DType::f32, shape}, text);
+        if (!layout) return places;
+        const Tile held_here = tile(*layout, device);
+        for (const Interval& run : held_here[0].intervals)
+            for (Index place = run.begin; place < run.end; ++place) places.push_back(place);
+        return places;
+    };
+    const std::vector<Index> shape = {4, 6};
+    const char* const columns = "(Shard(1), RaggedShard((0, 1), (1, 3, 2)))";
+    const std::vector<std::vector<Index>> of_columns = {{0, 1}, {2, 6, 7, 8, 12, 13},   {14, 18, 19, 20},
+                                                        {3, 4}, {5, 9, 10, 11, 15, 16}, {17, 21, 22, 23}};
+    const char* const rows = "(S(0), RaggedShard(dims=(0, 1), local_units=(5, 0, 1)))";
+    const std::vector<std::vector<Index>> of_rows = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9},           {}, {10, 11},
+                                                     {12, 13, 14, 15, 16, 17, 18, 19, 20, 21}, {}, {22, 23}};
+    for (Index device = 0; device < 6; ++device) {
+        EXPECT_EQ(held(shape, columns, device), of_columns[static_cast<std::size_t>(device)]) << device;
+        EXPECT_EQ(held(shape, rows, device), of_rows[static_cast<std::size_t>(device)]) << device;
+    }
+    const auto read = [&](std::vector<Index> extents, const char* text) {
+        const auto layout = parse_layout(Notation::dtensor, {grid, DType::f32, std::move(extents)}, text);
+        return layout ? format(*layout) : layout.error().message;
+    };
+    EXPECT_EQ(read({4, 6, 5}, "S(2), RaggedShard((0, 1), (1, 3, 2))"), "f32[24@d[4,12,8],5@t]");
+    EXPECT_EQ(read({4, 6}, "S(1), RaggedShard((0, 1), (1, 4, 2))"), "7 units do not divide a tile of 12 elements");
+    EXPECT_EQ(read({1 << 22, 6}, "S(1), RaggedShard((0, 1), (1, 1, 2))"),
+              "the flattened tiles have more than 4194304 pieces");
+    EXPECT_EQ(read({0, 6}, "S(1), RaggedShard((0, 1), (1, 1, 2))"), "f32[0@(t,d)]");
+}
+
+// DTensorSpec prints itself so. The shape must be the array's.
+TEST(PrintedUnit, PrintedSpecsOfTensors) {
+    for (const char* text : {"Spec(S(0)R on (8, 16))", "Spec((Shard(dim=0), Replicate()) on torch.Size([8, 16]))",
+                             "DTensorSpec(S(0), R on [8, 16])", "Spec(S(0)R on unknown shape)"})
+        EXPECT_EQ(own(Notation::dtensor, text), "x=2,y=4 f32[8@x,16]");
+    EXPECT_EQ(own(Notation::dtensor, "Spec(S(1)[1]S(1)[0] on (8, 16))"), "x=2,y=4 f32[8,16@(y,x)]");
+    EXPECT_EQ(own(Notation::dtensor, "Spec(P(sum)_S(0, 2) on (8, 16))"), "x=2,y=4 f32[8@y/1,16]{U:x}");
+    expect_caret(Notation::dtensor, "Spec(S(0)R on (8, 8))", 14, "the array has (8, 16)");
+    expect_caret(Notation::dtensor, "Spec(S(0)R on (8))", 14, "the array has 2");
+    expect_caret(Notation::dtensor, "Spec(S(0)R)", 10, "expected 'on'");
+    expect_caret(Notation::dtensor, "S(0)R", 4, "");
+}
+
+std::string printed(const char* text) {
+    const auto read = parse_mesh(Notation::dtensor, text);
+    return read ? format(*read) : describe(read.error());
+}
+
+TEST(PrintedUnit, PrintedMeshes) {
+    // PyTorch to 2.7, 2.8, and later.
+    EXPECT_EQ(printed("DeviceMesh('cuda', [[0, 1], [2, 3]], mesh_dim_names=('dp', 'tp'))"), "dp=2,tp=2");
+    EXPECT_EQ(printed("DeviceMesh('cuda', [0, 2, 1, 3])"), "d0=4[0,2,1,3]");
+    EXPECT_EQ(printed("DeviceMesh((dp=2, tp=4), device: 'cuda', stride: (4, 1))"), "dp=2,tp=4");
+    EXPECT_EQ(printed("DeviceMesh((2, 4), 'cuda', stride=(1, 2))"), "d0=2,d1=4[0,2,4,6,1,3,5,7]");
+    EXPECT_EQ(printed("DeviceMesh((dp=2), 'cpu', stride=(1,), Mesh: [5, 3])"), "dp=2[5,3]");
+    EXPECT_EQ(printed("DeviceMesh('cuda', mesh=tensor([[0], [1]]), mesh_dim_names=None)"), "d0=2,d1=1");
+    // JAX of several years.
+    EXPECT_EQ(printed("Mesh('x': 2, 'y': 4)"), "x=2,y=4");
+    EXPECT_EQ(printed("Mesh('x': 2, 'y': 4, axis_types=(Auto, Explicit))"), "x=2,y=4");
+    EXPECT_EQ(printed("jax.sharding.Mesh(axis_sizes=(2, 4), axis_names=('x', 'y'))"), "x=2,y=4");
+    EXPECT_EQ(printed("Mesh(device_ids=array([[0, 1],\n       [3, 2]]), axis_names=('x', 'y'))"), "x=2,y=2[0,1,3,2]");
+    EXPECT_EQ(printed("AbstractMesh('x': 2)"), "x=2");
+    const auto wrong = [](const char* text, const char* words) {
+        const auto read = parse_mesh(Notation::spec, text);
+        ASSERT_FALSE(read.has_value()) << text;
+        EXPECT_NE(read.error().message.find(words), std::string::npos) << describe(read.error());
+    };
+    wrong("DeviceMesh('cuda', [[0, 1], [2]])", "a list of 1 beside one of 2");
+    wrong("DeviceMesh('cuda', [[0, 1], 2])", "not nested equally deep");
+    wrong("DeviceMesh('cuda', [0, 1], mesh_dim_names=('a', 'b'))", "2 names for 1 axes");
+    wrong("DeviceMesh((2, 2), 'cuda', Mesh: [0, 1])", "listed as 2, but the axes have the sizes 2 x 2");
+    wrong("DeviceMesh((2, 2), 'cuda', stride=(1,))", "1 strides for 2 axes");
+    wrong("DeviceMesh((2, 2), 'cuda', stride=(1, 1))", "device 1");
+    wrong("DeviceMesh('cuda', [0, 0])", "device 0");
+    wrong("Mesh('x': 2, 'x': 4)", "x");
+    wrong("Mesh('x': 2", "')'");
+    wrong("DeviceMesh(cuda)", "expected '=' or ':'");
+    EXPECT_FALSE(parse_mesh(Notation::spec, "DeviceMesh('cuda', " + std::string(100, '[')).has_value());
+}
+
+TEST(PrintedUnit, PrintedShardings) {
+    const NotationContext bare{std::nullopt, DType::f32, {8, 16}};
+    const char* const named =
+        "NamedSharding(mesh=Mesh('x': 2, 'y': 4), spec=PartitionSpec('x', ('y',)), memory_kind=device)";
+    EXPECT_EQ(own(Notation::spec, named, bare), "x=2,y=4 f32[8@x,16@y]");
+    EXPECT_EQ(own(Notation::jax, named), "x=2,y=4 f32[8@x,16@y]");
+    EXPECT_EQ(own(Notation::spec, "jax.sharding.NamedSharding(Mesh('a': 2), P(None, 'a'))", bare), "a=2 f32[8,16@a]");
+    expect_caret(Notation::spec, "NamedSharding(mesh=Mesh('a': 2), spec=P('a'))", 19, "the given mesh is x=2,y=4");
+    expect_caret(Notation::spec, "NamedSharding(mesh=m, spec=P('x'))", 19, "expected DeviceMesh(...) or Mesh(...)");
+    expect_caret(Notation::spec, "NamedSharding(Mesh('x': 2, 'y': 4), 'x')", 36, "expected P(...)");
+    for (const char* text : {"sharding={devices=[2,4]<=[8]}", "mhlo.sharding = \"{devices=[2,4]<=[8]}\""})
+        EXPECT_EQ(own(Notation::hlo, text), "x=2,y=4 f32[8@x,16@y]");
+    expect_caret(Notation::hlo, "sharding {replicated}", 9, "expected '='");
+    EXPECT_EQ(parse_array("torch.bfloat16[8, 16]")->dtype, DType::bf16);
+    EXPECT_EQ(parse_array("torch.bfloat16[8, 16]")->shape, (std::vector<Index>{8, 16}));
+    EXPECT_FALSE(parse_array("torch.complex32[8]").has_value());
+}
+
+}  // namespace
+}  // namespace reshard
