@@ -1,7 +1,9 @@
 // Halos on a backend: prepare, bind and run.
 #include "reshard/halo/exchange.hpp"
 
+#include <algorithm>
 #include <functional>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -15,7 +17,7 @@ namespace reshard {
 
 /// What the exchange shares with its bound buffers and runs.
 struct HaloExchange::State {
-    std::shared_ptr<Prepared> prepared;
+    std::vector<std::shared_ptr<Prepared>> rounds;
     std::shared_ptr<Executor::RunState> runs = std::make_shared<Executor::RunState>();
 };
 
@@ -88,17 +90,24 @@ Result<HaloExchange> HaloExchange::prepare(std::span<const HaloMove> moves, Back
     // A rank that failed still takes part, so that the others are told instead of waiting for it.
     RESHARD_CHECK(backend.agree(lowered.map([&](const auto&) { return fingerprint(moves); })));
     HaloExchange made;
-    std::vector<RankPlan> plans;
+    std::vector<std::vector<RankPlan>> rounds;  // of all arrays
     for (std::size_t i = 0; i < moves.size(); ++i) {
         LoweredHalo& one = (*lowered)[i];
-        made.arrays_.push_back(
-            {one.plans.size(), moves[i].target.owned.dtype, !moves[i].source, one.source_bytes, one.target_bytes});
+        Array& array = made.arrays_.emplace_back();
+        array = {{}, moves[i].target.owned.dtype, !moves[i].source, one.source_bytes, one.target_bytes};
         made.received_bytes_ += one.received_bytes;
-        std::ranges::move(one.plans, std::back_inserter(plans));
+        rounds.resize(std::max(rounds.size(), one.rounds.size()));
+        for (std::size_t round = 0; round < one.rounds.size(); ++round) {
+            array.plans.push_back(one.rounds[round].size());
+            std::ranges::move(one.rounds[round], std::back_inserter(rounds[round]));
+        }
     }
     made.state_ = std::make_shared<State>();
-    RESHARD_ASSIGN(made.state_->prepared, backend.prepare(std::move(plans)));
-    made.state_->runs->prepared.push_back(made.state_->prepared);
+    for (std::vector<RankPlan>& round : rounds) {
+        RESHARD_TRY(auto& prepared, backend.prepare(std::move(round)));
+        made.state_->rounds.push_back(std::move(prepared));
+        made.state_->runs->prepared.push_back(made.state_->rounds.back());
+    }
     return made;
 }
 
@@ -109,17 +118,25 @@ Result<HaloExchange> HaloExchange::prepare(const HaloLayout& layout, Backend& ba
     return prepare(std::span(&move, 1), backend, std::span(&storages, 1));
 }
 
-Index HaloExchange::staging_bytes() const { return state_->prepared->staging_bytes(); }
+Index HaloExchange::staging_bytes() const {
+    Index bytes = 0;
+    for (const auto& round : state_->rounds) bytes += round->staging_bytes();
+    return bytes;
+}
 
-std::string HaloExchange::describe() const { return state_->prepared->describe(); }
+std::string HaloExchange::describe() const {
+    return state_->rounds.empty() ? std::string() : state_->rounds.front()->describe();
+}
 
 void HaloExchange::report_failure(const Error& why) {
-    if (!state_->runs->in_flight && !state_->runs->failed) state_->prepared->report_failure(why);
+    if (state_->runs->in_flight || state_->runs->failed) return;
+    for (const auto& round : state_->rounds) round->report_failure(why);
 }
 
 Result<std::unique_ptr<Bound>> HaloExchange::bind(std::span<const Buffers> buffers) {
     auto bound = try_bind(buffers);
-    if (!bound) state_->prepared->report_failure(named("bind failed", bound.error()));
+    for (std::size_t i = 0; !bound && i < state_->rounds.size(); ++i)
+        state_->rounds[i]->report_failure(named("bind failed", bound.error()));
     return bound;
 }
 
@@ -128,23 +145,30 @@ Result<std::unique_ptr<Bound>> HaloExchange::try_bind(std::span<const Buffers> b
         return fail(Code::mismatch,
                     fmt::format("{} arrays were given {} sets of buffers", arrays_.size(), buffers.size()));
     std::vector<Range> ranges;
-    std::vector<Buffers> of_plans;
     for (std::size_t i = 0; i < arrays_.size(); ++i) {
         const Array& array = arrays_[i];
-        Buffers own = buffers[i];
-        if (array.in_place) own.source = {};
         RESHARD_CHECK(
-            add(ranges, own.source, array.source_bytes, {{}, fmt::format("the source of array {}", i), false}));
-        RESHARD_CHECK(add(ranges, own.target, array.target_bytes, {{}, fmt::format("array {}", i), true}));
-        of_plans.insert(of_plans.end(), array.plans, own);
+            add(ranges, buffers[i].source, array.source_bytes, {{}, fmt::format("the source of array {}", i), false}));
+        RESHARD_CHECK(add(ranges, buffers[i].target, array.target_bytes, {{}, fmt::format("array {}", i), true}));
     }
     RESHARD_CHECK(check_apart(ranges));
-    RESHARD_TRY(auto& bound, state_->prepared->bind(of_plans));
     BoundBuckets all;
-    all.prepared.push_back(state_->prepared);
-    all.bounds.push_back(std::move(bound));
-    std::vector<std::size_t>& steps = all.steps.emplace_back();
-    for (std::size_t i = 0; i < of_plans.size(); ++i) steps.push_back(i);
+    std::size_t first_step = 0;
+    for (std::size_t round = 0; round < state_->rounds.size(); ++round) {
+        std::vector<Buffers> of_plans;
+        for (std::size_t i = 0; i < arrays_.size(); ++i) {
+            if (round >= arrays_[i].plans.size()) continue;
+            Buffers own{buffers[i].source, buffers[i].target, {}};
+            if (arrays_[i].in_place || round > 0) own.source = own.target;
+            of_plans.insert(of_plans.end(), arrays_[i].plans[round], own);
+        }
+        std::vector<std::size_t>& steps = all.steps.emplace_back(of_plans.size());
+        std::iota(steps.begin(), steps.end(), first_step);
+        first_step += steps.size();
+        RESHARD_TRY(auto& bound, state_->rounds[round]->bind(of_plans));
+        all.prepared.push_back(state_->rounds[round]);
+        all.bounds.push_back(std::move(bound));
+    }
     return guarded(std::move(all), state_->runs);
 }
 

@@ -55,9 +55,9 @@ Tile tile_of_shape(const std::vector<Index>& shape) {
 }
 
 // The slot of `part`, whose first element has these indices in an array with that storage.
-Slot slot_at(Storage storage, const Box& place, Tile part) {
+Slot slot_at(BufferId buffer, Storage storage, const Box& place, Tile part) {
     for (std::size_t k = 0; k < place.size(); ++k) storage.offset += place[k].begin * storage.strides[k];
-    return {BufferId::target, 0, std::move(part), std::move(storage)};
+    return {buffer, 0, std::move(part), std::move(storage)};
 }
 
 // The slots that the plans of one array read and write.
@@ -93,10 +93,10 @@ bool repeats(const HaloLayout& layout, std::size_t dim) {
     return halo.periodic && cut.extent > 0 && block_extent(cut) + halo.before + halo.after > cut.extent;
 }
 
-// Appends the local copies that complete dimension `dim`, one plan for each distance. Earlier dimensions are complete,
-// later ones have their distinct cells.
-void append_repeats(const HaloLayout& layout, Index rank, const Slots& slots, std::size_t dim,
-                    std::vector<RankPlan>& plans) {
+// The local copies that complete dimension `dim`, one plan for each distance. Earlier dimensions are complete, later
+// ones have their distinct cells.
+std::vector<RankPlan> copy_repeats(const HaloLayout& layout, Index rank, const Slots& slots, std::size_t dim) {
+    std::vector<RankPlan> plans;
     const Halo& halo = layout.halos[dim];
     const Index extent = layout.owned.dims[dim].extent;
     const Index most = ceil_divide(std::max(halo.before, halo.after), extent) + 1;
@@ -108,13 +108,14 @@ void append_repeats(const HaloLayout& layout, Index rank, const Slots& slots, st
         Wrap wrap(layout.halos.size(), 0);
         wrap[dim] = up;
         Slot from = slots.held;
+        from.buffer = BufferId::source;
         from.tile = moved(from.tile, layout.owned, wrap);
         Schedule schedule{StepKind::exchange, rank, from.tile, slots.held.tile, Combine::copy, {}, {}, {}, {}};
         for (Box& box : boxes_of(intersect(moved(filled, layout.owned, wrap), slots.held.tile)))
             schedule.receives.push_back({rank, std::move(box)});
         plans.push_back({layout.owned.dtype, {{0, std::move(schedule), std::move(from), slots.held}}, 0, 0, 0});
-        plans.back().turn = dim + 2;  // turns 0 and 1 are one
     }
+    return plans;
 }
 
 }  // namespace
@@ -130,12 +131,12 @@ Result<LoweredHalo> lower_halo(const HaloMove& move, Index rank, const HaloStora
 
     LoweredHalo lowered;
     RESHARD_ASSIGN(lowered.target_bytes, bytes_needed(place, array, element_bytes, "array"));
-    Slots slots{{BufferId::target, 0, tile(target.owned, rank), row_major(tile(target.owned, rank))},
+    Slots slots{{BufferId::source, 0, tile(target.owned, rank), row_major(tile(target.owned, rank))},
                 {BufferId::target, 0, held_cells(target, rank), row_major(held_cells(target, rank))}};
     if (holds) {
         RESHARD_CHECK(check_distinct(place, shape));
-        slots = {slot_at(place, core_of(target, rank), slots.source.tile),
-                 slot_at(place, filled_of(target, rank), slots.held.tile)};
+        slots = {slot_at(BufferId::source, place, core_of(target, rank), slots.source.tile),
+                 slot_at(BufferId::target, place, filled_of(target, rank), slots.held.tile)};
     }
     if (move.source) {
         const Tile read = tile(*move.source, rank);
@@ -143,15 +144,19 @@ Result<LoweredHalo> lower_halo(const HaloMove& move, Index rank, const HaloStora
         RESHARD_ASSIGN(lowered.source_bytes, bytes_needed(given, read, element_bytes, "source"));
         slots.source = {BufferId::source, 0, read, given};
     }
+    std::vector<RankPlan> first;
     for (const Wrap& wrap : wraps_of(target)) {
-        lowered.plans.push_back(exchange(move, rank, slots, wrap));
-        lowered.received_bytes += bytes_from_others(lowered.plans.back().steps.front().schedule, element_bytes);
+        first.push_back(exchange(move, rank, slots, wrap));
+        lowered.received_bytes += bytes_from_others(first.back().steps.front().schedule, element_bytes);
     }
+    lowered.rounds.push_back(std::move(first));
     for (std::size_t dim = 0; dim < target.halos.size(); ++dim)
-        if (repeats(target, dim)) append_repeats(target, rank, slots, dim, lowered.plans);
-    for (RankPlan& plan : lowered.plans) {
-        plan.source_bytes = lowered.source_bytes;
-        plan.target_bytes = lowered.target_bytes;
+        if (repeats(target, dim)) lowered.rounds.push_back(copy_repeats(target, rank, slots, dim));
+    for (std::size_t round = 0; round < lowered.rounds.size(); ++round) {
+        for (RankPlan& plan : lowered.rounds[round]) {
+            plan.source_bytes = move.source && round == 0 ? lowered.source_bytes : lowered.target_bytes;
+            plan.target_bytes = lowered.target_bytes;
+        }
     }
     return lowered;
 }

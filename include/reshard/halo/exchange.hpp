@@ -55,9 +55,9 @@ public:
     void report_failure(const Error& why);
 
 private:
-    // Where the plans of one array are in the list of the backend, and the memory that they need.
+    // The plans of one array, and the memory that they need.
     struct Array {
-        std::size_t plans = 0;
+        std::vector<std::size_t> plans;  // in each round
         DType dtype = DType::f32;
         bool in_place = false;
         Index source_bytes = 0;

@@ -189,7 +189,8 @@ TEST(Halos, EveryCellIsRightAndNothingElseIsTouched) {
     }
     harness().on_every_rank([&](Backend& backend) {
         for (std::size_t i = 0; i < all.size(); ++i) {
-            SCOPED_TRACE(fmt::format("RESHARD_SEED={}\n{}", test::drawn_seed() + i, describe(all[i].front())));
+            SCOPED_TRACE(fmt::format("RESHARD_SEED={}\n{}", test::drawn_seed() + i,
+                                     describe(all[i].front()) + "\n" + describe(all[i].back())));
             expect_exchange(backend, all[i]);
             if (testing::Test::HasFailure()) return;
         }
