@@ -94,13 +94,11 @@ Result<HaloExchange> HaloExchange::prepare(std::span<const HaloMove> moves, Back
     for (std::size_t i = 0; i < moves.size(); ++i) {
         LoweredHalo& one = (*lowered)[i];
         Array& array = made.arrays_.emplace_back();
-        array = {{}, moves[i].target.owned.dtype, !moves[i].source, one.source_bytes, one.target_bytes};
+        array = {one.rounds.size(), moves[i].target.owned.dtype, !moves[i].source, one.source_bytes, one.target_bytes};
         made.received_bytes_ += one.received_bytes;
         rounds.resize(std::max(rounds.size(), one.rounds.size()));
-        for (std::size_t round = 0; round < one.rounds.size(); ++round) {
-            array.plans.push_back(one.rounds[round].size());
-            std::ranges::move(one.rounds[round], std::back_inserter(rounds[round]));
-        }
+        for (std::size_t round = 0; round < one.rounds.size(); ++round)
+            rounds[round].push_back(std::move(one.rounds[round]));
     }
     made.state_ = std::make_shared<State>();
     for (std::vector<RankPlan>& round : rounds) {
@@ -157,10 +155,10 @@ Result<std::unique_ptr<Bound>> HaloExchange::try_bind(std::span<const Buffers> b
     for (std::size_t round = 0; round < state_->rounds.size(); ++round) {
         std::vector<Buffers> of_plans;
         for (std::size_t i = 0; i < arrays_.size(); ++i) {
-            if (round >= arrays_[i].plans.size()) continue;
+            if (round >= arrays_[i].rounds) continue;
             Buffers own{buffers[i].source, buffers[i].target, {}};
             if (arrays_[i].in_place || round > 0) own.source = own.target;
-            of_plans.insert(of_plans.end(), arrays_[i].plans[round], own);
+            of_plans.push_back(own);
         }
         std::vector<std::size_t>& steps = all.steps.emplace_back(of_plans.size());
         std::iota(steps.begin(), steps.end(), first_step);

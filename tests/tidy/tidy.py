@@ -121,7 +121,7 @@ ROOMS = {
                   ["model/digest", "model/model_rows", "model/address", "model/transfer", "backends/backend", "planner/view",
                    "planner/normalize_devices"]),
     "src/emit": ([], ["text", "planner/refinement", "planner/view", "emit/interpret", "emit/write"]),
-    "src/execute": (["src/plan", "src/judge", "src/schedule", *KERNELS], ["execute", "halo/exchange", "model/pack", "overlap/measure_work", "redistribute"]),
+    "src/execute": (["src/plan", "src/judge", "src/schedule", *KERNELS], ["execute", "halo/exchange", "text", "model/pack", "overlap/measure_work", "redistribute"]),
     "synth/search": (["src/plan", "src/price"], [*PLANNER, "synthesize"]),
     "synth/rules": (["src/price", "synth/search"], [*PLANNER, "synthesize"]),
     "synth/overlap": (["src/plan", "src/price"], ["overlap/choose_pieces", "problem"]),
@@ -143,6 +143,7 @@ ROOMS = {
     **{room: (["report", *C[:floor]], ALL) for floor, room in enumerate(C)},
     "bindings/scalapack": ([], ALL),
     "python/bindings": (["report"], ALL),
+    "python/bindings/halos": (["python/bindings", "report"], ALL),
 }
 GROUND = ["src/base", "src/tables"]
 ROOMS = {room: ([*GROUND[:GROUND.index(room) if room in GROUND else None], *below], public)

@@ -55,9 +55,9 @@ public:
     void report_failure(const Error& why);
 
 private:
-    // The plans of one array, and the memory that they need.
+    // The rounds of one array, and the memory that they need.
     struct Array {
-        std::vector<std::size_t> plans;  // in each round
+        std::size_t rounds = 0;
         DType dtype = DType::f32;
         bool in_place = false;
         Index source_bytes = 0;
