@@ -15,7 +15,7 @@ struct LoweredHalo {
     Index received_bytes = 0;  ///< from other ranks
 };
 
-/// Errors: as HaloExchange::prepare, but for errors of other ranks and of the backend.
+/// Lowers one array. Errors: as HaloExchange::prepare, without the errors of other ranks and of the backend.
 [[nodiscard]] Result<LoweredHalo> lower_halo(const HaloMove& move, Index rank, const HaloStorages& storages);
 
 }  // namespace reshard

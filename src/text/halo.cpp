@@ -72,7 +72,11 @@ Result<HaloLayout> parse_halo_layout(const Mesh& mesh, std::string_view text) {
                   ' ');
     }
     auto owned = parse_layout(mesh, rest);
-    if (!owned) return Scanner(text).at(Result<HaloLayout>(tl::unexpected(owned.error())), 0);
+    if (!owned) {
+        Error why = std::move(owned.error());
+        if (!why.text.empty()) why.text = text;
+        return tl::unexpected(std::move(why));
+    }
     HaloLayout layout{std::move(*owned), std::move(halos)};
     layout.halos.resize(layout.owned.dims.size());
     RESHARD_CHECK(validate(layout));

@@ -22,13 +22,13 @@ struct HaloStorages {
     std::optional<Storage> source;  ///< of the source tile, if it is not in place
 };
 
-/// Arrays whose halos are filled together, prepared on one rank of a backend. The backend must outlive it. Each rank
-/// receives each element that it holds and does not own once, from an owner, all in one round. A second cell of the
-/// same element is a local copy. Source (a rank's share is the lower bound): proofs/README.md, the claim on exchanges.
+/// Arrays whose halos are filled together, prepared on one rank of a backend. The backend must outlive it. A rank
+/// receives each element that it wants and does not have once, from an owner, all in one round. No protocol brings it
+/// less. Further cells of the same element are local copies.
 class HaloExchange {
 public:
     /// Collective. Makes the schedules of this rank, compares the moves over all ranks, and prepares the backend.
-    /// Errors: those of validate; mismatch if a source has another shape, element type or set of devices than its
+    /// Errors: as validate; mismatch if a source has another shape, element type or set of devices than its
     /// target, if a storage puts two elements in one place, if ranks bring different moves, or if the backend has too
     /// few ranks; unsupported (a source with summands); overflow; backend.
     [[nodiscard]] static Result<HaloExchange> prepare(std::span<const HaloMove> moves, Backend& backend,
@@ -44,10 +44,9 @@ public:
     [[nodiscard]] std::string describe() const;  ///< how bytes move, for people
 
     /// Binds memory, one entry per array: `target` is its array, `source` the tile that it reads if it is not in place.
-    /// One run is in flight at a time. While it is, the caller may read and write the cells of its blocks in a move
-    /// that is in place, but those that a neighbour's halo holds only read; it may not touch the halos. Memory beyond
-    /// the open borders is never touched. After a failed run nothing starts again. Errors: mismatch if a buffer is too
-    /// small or null, or if memory that is written overlaps any other.
+    /// One run is in flight at a time. Meanwhile the caller may read the blocks of arrays that are in place, and may
+    /// touch nothing else. No run touches memory beyond the open borders. After a failed run nothing starts again.
+    /// Errors: mismatch if a buffer is too small or null, or if memory that is written overlaps any other.
     [[nodiscard]] Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers);
     /// Binds, starts and waits, for one array in place. Errors also: mismatch if the elements are of another type.
     [[nodiscard]] Result<void> run(Elements array);

@@ -32,7 +32,7 @@ struct HaloLayout {
 /// A periodic halo has at most this many cells per index of its dimension.
 inline constexpr Index periodic_halo_max = 8;
 
-/// Fails unless the invariants of HaloLayout hold. Errors: those of validate(Layout); layout (a halo is negative, or
+/// Fails unless the invariants of HaloLayout hold. Errors: as validate(Layout); layout (a halo is negative, or
 /// there is not one for each dimension); overflow; unsupported (summands, a block-cyclic dimension with a halo, a
 /// periodic halo of more than periodic_halo_max times the extent).
 [[nodiscard]] Result<void> validate(const HaloLayout& layout);
@@ -47,7 +47,7 @@ inline constexpr Index periodic_halo_max = 8;
 /// The cells that hold elements on the device, in global indices; periodic cells are not wrapped. Nothing outside the
 /// mesh.
 [[nodiscard]] Tile held_cells(const HaloLayout& layout, Index device);
-/// Those of held_cells with one cell for each element. They include the block.
+/// The held cells with only one cell for each element. They include the block.
 [[nodiscard]] Tile distinct_cells(const HaloLayout& layout, Index device);
 
 /// Elements that a fill brings to the device from other devices: all that it holds and does not own, each once. No

@@ -14,7 +14,7 @@ struct DrawnDim {
     std::vector<std::size_t> axes;  ///< of the mesh, major to minor
     std::vector<Index> shares;      ///< indices of each shard, in order
     Index block = 0;                ///< of a block-cyclic cut; 0: by shares
-    bool stated = false;            ///< the text has the shares; otherwise they are those of ceil-div
+    bool stated = false;            ///< the text has the shares; otherwise ceil-div makes them
     Index before = 0;
     Index after = 0;
     bool periodic = false;

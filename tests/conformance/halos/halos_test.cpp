@@ -20,8 +20,11 @@ using test::below;
 using test::Bytes;
 using test::Random;
 
+enum class MemoryKind { of_caller, of_backend, registered };
+
 // One array of a random case, on all ranks.
 struct Drawn {
+    MemoryKind kind = MemoryKind::of_caller;
     DrawnLayout target;
     std::optional<DrawnLayout> source;
     std::string dtype;
@@ -36,6 +39,7 @@ Drawn draw(Random& random, Index ranks) {
     if (below(random, 2) == 0) drawn.source = draw_source(random, drawn.target);
     drawn.dtype = dtypes[static_cast<std::size_t>(below(random, std::ssize(dtypes)))];
     drawn.pad = below(random, 3);
+    drawn.kind = static_cast<MemoryKind>(below(random, 3));
     const Mesh mesh = parse_mesh(mesh_text(drawn.target)).value();
     drawn.move.target = parse_halo_layout(mesh, text_of(drawn.target, drawn.dtype)).value();
     if (drawn.source) drawn.move.source = parse_layout(mesh, text_of(*drawn.source, drawn.dtype)).value();
@@ -50,8 +54,9 @@ std::string describe(const Drawn& drawn) {
 // The memory of one array on one rank, and the elements that belong there.
 class Field {
 public:
-    Field(const Drawn& drawn, Index rank)
-        : rank_(rank), bytes_(size_of(drawn.move.target.owned.dtype)), in_place_(!drawn.source) {
+    Field(const Drawn& drawn, Backend& backend)
+        : rank_(backend.rank()), bytes_(size_of(drawn.move.target.owned.dtype)), in_place_(!drawn.source) {
+        const Index rank = rank_;
         cells_ = array_of(drawn.target, rank);
         owned_ = tile_of(drawn.target, rank);
         if (drawn.source) read_ = tile_of(*drawn.source, rank);
@@ -60,6 +65,7 @@ public:
             shape.push_back(std::ssize(cells_of(drawn.target, k, rank)));
         EXPECT_EQ(array_shape(drawn.move.target, rank), shape);
         lay_out(shape, drawn.pad);
+        take_memory(drawn.kind, backend);
         expect_core(drawn, shape);
         source_.resize(read_.size() * static_cast<std::size_t>(bytes_));
     }
@@ -72,11 +78,11 @@ public:
         for (std::size_t i = 0; i < read_.size(); ++i) put(source_, static_cast<Index>(i), read_[i], run);
         if (in_place_)
             for (const Index cell : core_) put(memory_, place_[at(cell)], cells_[at(cell)], run);
-        expected_ = memory_;
+        std::ranges::copy(memory_, expected_.begin());
         for (std::size_t cell = 0; cell < cells_.size(); ++cell)
             if (cells_[cell] >= 0) put(expected_, place_[cell], cells_[cell], run);
     }
-    [[nodiscard]] bool is_right() const { return memory_ == expected_; }
+    [[nodiscard]] bool is_right() const { return std::ranges::equal(memory_, expected_); }
     // Elements that no other protocol can do without.
     [[nodiscard]] Index least_received() const {
         std::set<Index> wanted(cells_.begin(), cells_.end());
@@ -89,6 +95,17 @@ public:
 private:
     static std::size_t at(Index index) { return static_cast<std::size_t>(index); }
 
+    // Of the caller's, of the backend's, or of the caller's and registered, which fills pages only in part.
+    void take_memory(MemoryKind kind, Backend& backend) {
+        if (kind == MemoryKind::of_backend) {
+            allocated_ = backend.allocate(std::max<Index>(std::ssize(expected_), 1)).value();
+            memory_ = allocated_->bytes().first(expected_.size());
+            return;
+        }
+        own_.resize(expected_.size());
+        memory_ = own_;
+        if (kind == MemoryKind::registered) registration_ = backend.register_memory(memory_).value();
+    }
     void lay_out(const std::vector<Index>& shape, Index pad) {
         Index stride = 1;
         storage_.offset = pad;
@@ -104,7 +121,7 @@ private:
                 for (Index i = 0; i < shape[k]; ++i) longer.push_back(first + i * storage_.strides[k]);
             place_ = std::move(longer);
         }
-        memory_.resize(at((pad + stride) * bytes_));
+        expected_.resize(at((pad + stride) * bytes_));
     }
     // The cells of the block, as numbers in the array. They must be where core_of says.
     void expect_core(const Drawn& drawn, const std::vector<Index>& shape) {
@@ -122,7 +139,7 @@ private:
         for (const Index cell : core_) elements.push_back(cells_[at(cell)]);
         EXPECT_EQ(elements, owned_);
     }
-    void put(Bytes& memory, Index place, Index element, Index run) const {
+    void put(std::span<std::byte> memory, Index place, Index element, Index run) const {
         const auto value =
             static_cast<std::uint64_t>(element + 1) * 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(run);
         std::memcpy(memory.data() + place * bytes_, &value, at(bytes_));
@@ -137,7 +154,10 @@ private:
     std::vector<Index> core_;   // cells
     std::vector<Index> place_;  // of each cell in memory, in elements
     Storage storage_;
-    Bytes memory_;
+    Bytes own_;
+    std::unique_ptr<Memory> allocated_;
+    Registration registration_;
+    std::span<std::byte> memory_;
     Bytes expected_;
     Bytes source_;
 };
@@ -145,10 +165,11 @@ private:
 void expect_exchange(Backend& backend, const std::vector<Drawn>& all) {
     std::vector<HaloMove> moves;
     std::vector<Field> fields;
+    fields.reserve(all.size());
     std::vector<HaloStorages> storages;
     for (const Drawn& drawn : all) {
         moves.push_back(drawn.move);
-        fields.emplace_back(drawn, backend.rank());
+        fields.emplace_back(drawn, backend);
         storages.push_back(fields.back().storages());
     }
     auto exchange = HaloExchange::prepare(moves, backend, storages);
@@ -176,10 +197,17 @@ void expect_exchange(Backend& backend, const std::vector<Drawn>& all) {
     }
 }
 
-// In a long run 10,000 over the rank counts of the backend in one process.
+// --cases=N. The default is for ranks in one process: 200 over their four numbers of ranks, and 10,000 in a long run.
+int case_count() {
+    constexpr std::string_view option = "--cases=";
+    for (const std::string& argument : testing::internal::GetArgvs())
+        if (argument.starts_with(option)) return test::cases(std::stoi(argument.substr(option.size())));
+    return test::long_run() ? 2500 : 50;
+}
+
 TEST(Halos, EveryCellIsRightAndNothingElseIsTouched) {
     const Index ranks = harness().ranks();
-    const int count = test::long_run() ? 2500 : 50;
+    const int count = case_count();
     std::vector<std::vector<Drawn>> all;
     for (int i = 0; i < count; ++i) {
         Random random(test::drawn_seed() + static_cast<std::uint64_t>(i));

@@ -43,6 +43,13 @@ TEST(HaloText, SaysWhatIsWrongAndWhere) {
     EXPECT_NE(refused("f64[2@x~17%]", Code::unsupported).find("8 times"), std::string::npos);
 }
 
+TEST(HaloText, AnErrorOfTheRestNamesItsPlaceInTheWholeText) {
+    const auto layout = parse_halo_layout(mesh, "f64[4@x~(1,1)%,5@z]");
+    ASSERT_FALSE(layout);
+    EXPECT_EQ(layout.error().text, "f64[4@x~(1,1)%,5@z]");
+    EXPECT_EQ(layout.error().offset, 17U);
+}
+
 TEST(HaloLayout, PlacesAndCountsOfABlockInTheMiddle) {
     const HaloLayout layout = parsed("f64[6@x~(2,1)%,6@y~1]");
     const Index device = 1;  // x = 0, y = 1
