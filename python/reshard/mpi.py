@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
@@ -283,16 +284,26 @@ class Executor:
 _Width = int | Sequence[int | tuple[int, int]]
 
 
+def _pair(width: Any) -> tuple[int, int]:
+    """The cells before and after a block. Errors: TypeError, InputError."""
+    pair = (width, width) if hasattr(width, "__index__") else tuple(width)
+    if len(pair) != 2:
+        raise InputError(f"a width is a number or a pair (before, after), not {len(pair)} numbers", "usage")
+    before, after = operator.index(pair[0]), operator.index(pair[1])
+    if max(abs(before), abs(after)) >= 1 << 62:
+        raise InputError(f"a width of ({before}, {after}) cells does not fit 64 bits", "overflow")
+    return before, after
+
+
 def _widths(layout: Layout, width: _Width, periodic: bool | Sequence[bool]) -> list[tuple[int, int, bool]]:
     """For each dimension: cells before, cells after, periodic."""
     dims = len(layout.shape)
     each = [width] * dims if isinstance(width, int) else list(width)
-    wraps = [periodic] * dims if isinstance(periodic, (bool, int)) else list(periodic)
+    wraps = [periodic] * dims if isinstance(periodic, int) else list(periodic)
     for what, given in (("width", each), ("periodic", wraps)):
         if len(given) != dims:
             raise InputError(f"{what} has {len(given)} entries; {layout} has {dims} dimensions", "usage")
-    pairs = [(one, one) if isinstance(one, int) else tuple(one) for one in each]
-    return [(before, after, bool(wrap)) for (before, after), wrap in zip(pairs, wraps, strict=True)]
+    return [(*_pair(one), bool(wrap)) for one, wrap in zip(each, wraps, strict=True)]
 
 
 class Halo:
@@ -358,8 +369,9 @@ class Halo:
         Errors: InputError (dtype, shape, order, memory that overlaps; this rank may try again), BackendError. After a
         BackendError the halo must be prepared anew.
         """
-        return self._prepared.start([array] if self._one else list(array),
-                                    [tile] if self._one else list(tile or [None] * len(self._layouts)))
+        if self._one:
+            return self._prepared.start([array], [tile])
+        return self._prepared.start(list(array), [None] * len(self._layouts) if tile is None else list(tile))
 
     def __call__(self, array: Any, tile: Any = None) -> Any:
         """Fills and returns the array. Errors: as start."""
