@@ -9,6 +9,7 @@
 #include "python/bindings/errors.hpp"
 #include "reshard/backends/backend.hpp"
 #include "reshard/elements.hpp"
+#include "reshard/move_options.hpp"
 
 namespace reshard::python {
 

@@ -186,7 +186,8 @@ std::unique_ptr<PythonRun> PythonExecutor::start(nb::handle sources, nb::handle 
         return bound_->start({.offers_withheld = offers_withheld});
     }();
     std::move(to.begin(), to.end(), std::back_inserter(from));
-    return std::make_unique<PythonRun>(unwrap(std::move(ticket)), shared_from_this(), bound_, std::move(from));
+    return std::make_unique<PythonRun>(unwrap(std::move(ticket)), shared_from_this(), *backend_,
+                                       executor_.arrival_count(), bound_, std::move(from));
 }
 
 void PythonExecutor::report_failure(nb::handle exception) {
@@ -196,7 +197,7 @@ void PythonExecutor::report_failure(nb::handle exception) {
 PythonRun::~PythonRun() {
     if (!ticket_) return;
     if (home_.here()) {
-        Turn::drop(executor_->backend(), [&] { end(); });
+        Turn::drop(backend_, [&] { end(); });
     } else {  // the parent's locks may be held for ever
         leave(ticket_);
         leave(bound_);
@@ -221,7 +222,7 @@ auto PythonRun::asked(const Call& call) {
 
 bool PythonRun::test() {
     expect_home(home_, "runs");
-    const Turn turn(executor_->backend());
+    const Turn turn(backend_);
     if (!ticket_) return true;
     return asked([&](Ticket& ticket) {
         auto done = ticket.test();
@@ -232,7 +233,7 @@ bool PythonRun::test() {
 
 void PythonRun::wait() {
     expect_home(home_, "runs");
-    const Turn turn(executor_->backend());
+    const Turn turn(backend_);
     if (!ticket_) return;
     asked([&](Ticket& ticket) {
         auto done = ticket.wait();
@@ -243,14 +244,14 @@ void PythonRun::wait() {
 
 std::size_t PythonRun::arrived() {
     expect_home(home_, "runs");
-    const Turn turn(executor_->backend());
-    if (!ticket_) return executor_->executor().arrival_count();
+    const Turn turn(backend_);
+    if (!ticket_) return arrivals_;
     return asked([](Ticket& ticket) { return ticket.arrived(); });
 }
 
 void PythonRun::offer(std::size_t piece) {
     expect_home(home_, "runs");
-    const Turn turn(executor_->backend());
+    const Turn turn(backend_);
     if (!ticket_) raise({Code::usage, fmt::format("offer: piece {} of a run that is over", piece)});
     asked([&](Ticket& ticket) { return ticket.offer(piece); });
 }

@@ -15,14 +15,15 @@ struct Place {
     std::vector<Index> strides;  ///< in elements
 };
 
-class PythonExecutor;
-
 /// A run in flight. Dropping it waits; in a process that was forked off it does nothing, and calls raise.
 class PythonRun : NonCopyable {
 public:
-    PythonRun(std::unique_ptr<Ticket> ticket, std::shared_ptr<PythonExecutor> executor, std::shared_ptr<Bound> bound,
-              std::vector<Array> arrays)
-        : executor_(std::move(executor)),
+    /// `owner` keeps the backend and all that is prepared alive. `arrivals`: the final value of arrived().
+    PythonRun(std::unique_ptr<Ticket> ticket, std::shared_ptr<const void> owner, const Backend& backend,
+              std::size_t arrivals, std::shared_ptr<Bound> bound, std::vector<Array> arrays)
+        : owner_(std::move(owner)),
+          backend_(backend),
+          arrivals_(arrivals),
           bound_(std::move(bound)),
           arrays_(std::move(arrays)),
           ticket_(std::move(ticket)) {}
@@ -38,7 +39,9 @@ private:
     auto asked(const Call& call);
     void end();
 
-    std::shared_ptr<PythonExecutor> executor_;
+    std::shared_ptr<const void> owner_;
+    const Backend& backend_;
+    std::size_t arrivals_;
     std::shared_ptr<Bound> bound_;
     std::vector<Array> arrays_;  // kept alive while they are read and written
     std::unique_ptr<Ticket> ticket_;
@@ -77,5 +80,6 @@ private:
 };
 
 void add_executors(nb::module_& module);
+void add_halos(nb::module_& module);  ///< after the executors
 
 }  // namespace reshard::python

@@ -145,6 +145,7 @@ NB_MODULE(_mpi, module) {
     module.doc() = "Ranks of an MPI communicator. Use it through reshard.mpi.";
     watch_exit();
     add_executors(module);
+    add_halos(module);
 #ifdef RESHARD_PYTHON_FILES
     add_files(module);
 #endif

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
@@ -285,6 +286,108 @@ class Executor:
         return self._prepared.describe()
 
 
+_Width = int | Sequence[int | tuple[int, int]]
+
+
+def _pair(width: Any) -> tuple[int, int]:
+    """The cells before and after a block. Errors: TypeError, InputError."""
+    pair = (width, width) if hasattr(width, "__index__") else tuple(width)
+    if len(pair) != 2:
+        raise InputError(f"a width is a number or a pair (before, after), not {len(pair)} numbers", "usage")
+    before, after = operator.index(pair[0]), operator.index(pair[1])
+    if max(abs(before), abs(after)) >= 1 << 62:
+        raise InputError(f"a width of ({before}, {after}) cells does not fit 64 bits", "overflow")
+    return before, after
+
+
+def _widths(layout: Layout, width: _Width, periodic: bool | Sequence[bool]) -> list[tuple[int, int, bool]]:
+    """For each dimension: cells before, cells after, periodic."""
+    dims = len(layout.shape)
+    each = [width] * dims if isinstance(width, int) else list(width)
+    wraps = [periodic] * dims if isinstance(periodic, int) else list(periodic)
+    for what, given in (("width", each), ("periodic", wraps)):
+        if len(given) != dims:
+            raise InputError(f"{what} has {len(given)} entries; {layout} has {dims} dimensions", "usage")
+    return [(*_pair(one), bool(wrap)) for one, wrap in zip(each, wraps, strict=True)]
+
+
+class Halo:
+    """The cells around each rank's block, filled in place: Halo(comm, layout)(u). All its calls are collective.
+
+    Each rank keeps its block and its halo in one array of `shape`, and u[core] is the block. A fill copies from the
+    blocks of other ranks, corners too, and writes nothing but halos. A halo may be wider than a block, and blocks may be
+    uneven or empty. Cells beyond the border of a dimension that is not periodic are never touched.
+    layout: the owners of the elements, a Layout without summands; or a list of Layouts, whose arrays are filled together.
+    width: cells on both sides of each dimension; or for each dimension a number or a pair (before, after).
+    periodic: a bool, or one for each dimension. source: a Layout (or a list) of other tiles of the same array on the same
+    devices. Then a fill reads these tiles, and writes blocks and halos in one exchange.
+    Errors, on all ranks: InputError (widths, layouts that differ between ranks, too few ranks), UnsupportedError
+    (summands, a block-cyclic dimension with a halo, a periodic halo of more than 8 times the extent), TypeError on the
+    rank that passed anything else, BackendError.
+    """
+
+    @_collective("prepare", place=1)
+    def __init__(self, comm: MPI.Comm, layout: Layout | Sequence[Layout], width: _Width = 1,
+                 periodic: bool | Sequence[bool] = False, source: Layout | Sequence[Layout] | None = None) -> None:
+        address = _address(comm)
+        self._comm = comm
+        self._one = isinstance(layout, Layout)
+        self._layouts = [layout] if isinstance(layout, Layout) else list(layout)
+        if not all(isinstance(one, Layout) for one in self._layouts):
+            raise TypeError("a halo is for a Layout, or for a list of Layouts")
+        sources = [source] * len(self._layouts) if source is None or isinstance(source, Layout) else list(source)
+        self._prepared = _mpi.prepare_halo(address, self._layouts,
+                                           [_widths(one, width, periodic) for one in self._layouts], sources)
+        places = self._prepared.places()
+        self._shapes = [tuple(shape) for shape, _ in places]
+        self._cores = [tuple(slice(begin, end) for begin, end in core) for _, core in places]
+
+    @property
+    def shape(self) -> Any:
+        """The shape of this rank's array: its block and its halo. All 0 if the rank owns nothing. A list for a list."""
+        return self._shapes[0] if self._one else self._shapes
+
+    @property
+    def core(self) -> Any:
+        """Slices: array[core] is this rank's tile of the layout. A list for a list."""
+        return self._cores[0] if self._one else self._cores
+
+    @property
+    def received_bytes(self) -> int:
+        """Bytes that a fill brings to this rank from others, the fewest possible."""
+        return self._prepared.received_bytes
+
+    def allocate(self) -> Any:
+        """An array of zeros with this shape, in memory that peers on this node reach. A list for a list."""
+        made = [allocate(self._comm, shape, layout.numpy_dtype)
+                for shape, layout in zip(self._shapes, self._layouts, strict=True)]
+        for array in made:
+            array.fill(0)
+        return made[0] if self._one else made
+
+    @_starting
+    def start(self, array: Any, tile: Any = None) -> Any:
+        """Begins a fill and returns at once a run with test() -> bool and wait(); dropping it waits. One run at a time.
+
+        array: shaped `shape`, in C order (a list for a list). Until the run is over, do not touch its halo and only read
+        its block. tile: shaped source.tile_shape(comm.rank), if there is a source.
+        Errors: InputError (dtype, shape, order, memory that overlaps; this rank may try again), BackendError. After a
+        BackendError the halo must be prepared anew.
+        """
+        if self._one:
+            return self._prepared.start([array], [tile])
+        return self._prepared.start(list(array), [None] * len(self._layouts) if tile is None else list(tile))
+
+    def __call__(self, array: Any, tile: Any = None) -> Any:
+        """Fills and returns the array. Errors: as start."""
+        self.start(array, tile).wait()
+        return array
+
+    def describe(self) -> str:
+        """How bytes move, for people."""
+        return self._prepared.describe()
+
+
 def capabilities(comm: MPI.Comm) -> Capabilities:
     """The capabilities of MPI among these ranks, for synthesize(..., capabilities=...). Collective as the first call."""
     address = _address(comm)
@@ -297,4 +400,4 @@ def clear(comm: MPI.Comm) -> None:
     _mpi.clear(address)
 
 
-__all__ = ["Executor", "Registration", "allocate", "available", "capabilities", "clear", "redistribute", "registered"]
+__all__ = ["Executor", "Halo", "Registration", "allocate", "available", "capabilities", "clear", "redistribute", "registered"]

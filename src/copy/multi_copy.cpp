@@ -91,8 +91,10 @@ MultiCopy::Part MultiCopy::part_of(std::size_t memory, LoopNest nest) const {
     share.other_row_stride = push ? row.target_stride : row.source_stride;
     part.shares.push_back(std::move(share));
     if (leaf.transposed) part.transposed = leaf;
-    // The target runs of a transposed block are many cache lines long, since it is slow to change places in memory.
-    const Index least = leaf.transposed ? std::max<Index>(2048 / leaf.unit_bytes, 1) : 1;
+    // The target runs of a transposed block are many cache lines long, since it is slow to change places in memory. A
+    // block of rows within a line each has several, since it costs as much as several of them.
+    const Index short_rows = leaf.unit_bytes <= line_bytes ? 32 : 1;
+    const Index least = leaf.transposed ? std::max<Index>(2048 / leaf.unit_bytes, 1) : short_rows;
     const Index span = std::max<Index>(leaf.transposed ? row.source_stride : part.tile_row_stride, 1);
     part.block_rows = std::min(part.rows, std::max(least, block_span / span));
     return part;

@@ -100,6 +100,7 @@ class Surface(unittest.TestCase):
             calls += [lambda h: reshard.mpi.Executor(MPI.COMM_SELF, h), lambda h: reshard.mpi.allocate(MPI.COMM_SELF, h, "f4"),
                       lambda h: reshard.mpi.Executor(MPI.COMM_SELF, alone, split=h),
                       lambda h: reshard.mpi.Executor(MPI.COMM_SELF, alone, h), lambda h: reshard.mpi.registered(MPI.COMM_SELF, h),
+                      lambda h: reshard.mpi.Halo(MPI.COMM_SELF, h), lambda h: reshard.mpi.Halo(MPI.COMM_SELF, one, source=h),
                       lambda h: reshard.mpi.redistribute(MPI.COMM_SELF, tile, h, one),
                       lambda h: reshard.mpi.redistribute(MPI.COMM_SELF, h, one, one)]
         for number, call in enumerate(calls):

@@ -1,0 +1,183 @@
+// Halos on a backend: prepare, bind and run.
+#include "reshard/halo/exchange.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "reshard/text.hpp"
+#include "src/base/hash.hpp"
+#include "src/base/try.hpp"
+#include "src/execute/bucket_run.hpp"
+#include "src/execute/lower_halo.hpp"
+
+namespace reshard {
+
+/// What the exchange shares with its bound buffers and runs.
+struct HaloExchange::State {
+    std::vector<std::shared_ptr<Prepared>> rounds;
+    std::shared_ptr<Executor::RunState> runs = std::make_shared<Executor::RunState>();
+};
+
+namespace {
+
+std::uint64_t fingerprint(std::span<const HaloMove> moves) {
+    Hash hash;
+    for (const HaloMove& move : moves) {
+        hash.add(format(move.target.owned.mesh) + " " + format(move.target) + " from ");
+        hash.add(move.source ? format(move.source->mesh) + " " + format(*move.source) + ";" : "itself;");
+    }
+    return hash.value();
+}
+
+Result<std::vector<LoweredHalo>> lower(std::span<const HaloMove> moves, const Backend& backend,
+                                       std::span<const HaloStorages> storages) {
+    if (!storages.empty() && storages.size() != moves.size())
+        return fail(Code::mismatch, fmt::format("{} arrays were given {} storages", moves.size(), storages.size()));
+    std::vector<LoweredHalo> lowered;
+    for (std::size_t i = 0; i < moves.size(); ++i) {
+        RESHARD_TRY(auto& one, lower_halo(moves[i], backend.rank(), storages.empty() ? HaloStorages{} : storages[i]));
+        const Index ranks = world_size(moves[i].target.owned.mesh);
+        if (ranks > backend.size())
+            return fail(Code::mismatch, fmt::format("the layout of array {} has devices up to {}, the backend has {} "
+                                                    "ranks",
+                                                    i, ranks - 1, backend.size()));
+        lowered.push_back(std::move(one));
+    }
+    return lowered;
+}
+
+// Memory that a run reads or writes.
+struct Range {
+    std::span<const std::byte> bytes;
+    std::string name;
+    bool written = false;
+};
+
+Result<void> add(std::vector<Range>& ranges, std::span<const std::byte> bytes, Index needed, Range range) {
+    if (static_cast<std::uint64_t>(needed) > bytes.size())
+        return fail(Code::mismatch,
+                    fmt::format("{} needs {} bytes, the buffer has {}", range.name, needed, bytes.size()));
+    if (needed == 0) return {};
+    if (bytes.data() == nullptr) return fail(Code::mismatch, fmt::format("{} is null", range.name));
+    range.bytes = bytes.first(static_cast<std::size_t>(needed));
+    ranges.push_back(std::move(range));
+    return {};
+}
+
+Result<void> check_apart(const std::vector<Range>& ranges) {
+    const std::less<const std::byte*> before;  // ordered even between unrelated allocations
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+        for (std::size_t j = i + 1; j < ranges.size(); ++j) {
+            const auto& a = ranges[i];
+            const auto& b = ranges[j];
+            const bool overlap = before(a.bytes.data(), b.bytes.data() + b.bytes.size()) &&
+                                 before(b.bytes.data(), a.bytes.data() + a.bytes.size());
+            if (overlap && (a.written || b.written))
+                return fail(Code::mismatch, fmt::format("{} and {} overlap in memory", a.name, b.name));
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<HaloExchange> HaloExchange::prepare(std::span<const HaloMove> moves, Backend& backend,
+                                           std::span<const HaloStorages> storages) {
+    auto lowered = lower(moves, backend, storages);
+    // A rank that failed still takes part, so that the others are told instead of waiting for it.
+    RESHARD_CHECK(backend.agree(lowered.map([&](const auto&) { return fingerprint(moves); })));
+    HaloExchange made;
+    std::vector<std::vector<RankPlan>> rounds;  // of all arrays
+    for (std::size_t i = 0; i < moves.size(); ++i) {
+        LoweredHalo& one = (*lowered)[i];
+        Array& array = made.arrays_.emplace_back();
+        array = {one.rounds.size(), moves[i].target.owned.dtype, !moves[i].source, one.source_bytes, one.target_bytes};
+        made.received_bytes_ += one.received_bytes;
+        rounds.resize(std::max(rounds.size(), one.rounds.size()));
+        for (std::size_t round = 0; round < one.rounds.size(); ++round)
+            rounds[round].push_back(std::move(one.rounds[round]));
+    }
+    made.state_ = std::make_shared<State>();
+    for (std::vector<RankPlan>& round : rounds) {
+        RESHARD_TRY(auto& prepared, backend.prepare(std::move(round)));
+        made.state_->rounds.push_back(std::move(prepared));
+        made.state_->runs->prepared.push_back(made.state_->rounds.back());
+    }
+    return made;
+}
+
+Result<HaloExchange> HaloExchange::prepare(const HaloLayout& layout, Backend& backend,
+                                           const std::optional<Storage>& array) {
+    const HaloMove move{layout};
+    const HaloStorages storages{array, std::nullopt};
+    return prepare(std::span(&move, 1), backend, std::span(&storages, 1));
+}
+
+Index HaloExchange::staging_bytes() const {
+    Index bytes = 0;
+    for (const auto& round : state_->rounds) bytes += round->staging_bytes();
+    return bytes;
+}
+
+std::string HaloExchange::describe() const {
+    return state_->rounds.empty() ? std::string() : state_->rounds.front()->describe();
+}
+
+void HaloExchange::report_failure(const Error& why) {
+    if (state_->runs->in_flight || state_->runs->failed) return;
+    for (const auto& round : state_->rounds) round->report_failure(why);
+}
+
+Result<std::unique_ptr<Bound>> HaloExchange::bind(std::span<const Buffers> buffers) {
+    auto bound = try_bind(buffers);
+    for (std::size_t i = 0; !bound && i < state_->rounds.size(); ++i)
+        state_->rounds[i]->report_failure(named("bind failed", bound.error()));
+    return bound;
+}
+
+Result<std::unique_ptr<Bound>> HaloExchange::try_bind(std::span<const Buffers> buffers) const {
+    if (buffers.size() != arrays_.size())
+        return fail(Code::mismatch,
+                    fmt::format("{} arrays were given {} sets of buffers", arrays_.size(), buffers.size()));
+    std::vector<Range> ranges;
+    for (std::size_t i = 0; i < arrays_.size(); ++i) {
+        const Array& array = arrays_[i];
+        RESHARD_CHECK(
+            add(ranges, buffers[i].source, array.source_bytes, {{}, fmt::format("the source of array {}", i), false}));
+        RESHARD_CHECK(add(ranges, buffers[i].target, array.target_bytes, {{}, fmt::format("array {}", i), true}));
+    }
+    RESHARD_CHECK(check_apart(ranges));
+    BoundBuckets all;
+    std::size_t first_step = 0;
+    for (std::size_t round = 0; round < state_->rounds.size(); ++round) {
+        std::vector<Buffers> of_plans;
+        for (std::size_t i = 0; i < arrays_.size(); ++i) {
+            if (round >= arrays_[i].rounds) continue;
+            Buffers own{buffers[i].source, buffers[i].target, {}};
+            if (arrays_[i].in_place || round > 0) own.source = own.target;
+            of_plans.push_back(own);
+        }
+        std::vector<std::size_t>& steps = all.steps.emplace_back(of_plans.size());
+        std::iota(steps.begin(), steps.end(), first_step);
+        first_step += steps.size();
+        RESHARD_TRY(auto& bound, state_->rounds[round]->bind(of_plans));
+        all.prepared.push_back(state_->rounds[round]);
+        all.bounds.push_back(std::move(bound));
+    }
+    return guarded(std::move(all), state_->runs);
+}
+
+Result<void> HaloExchange::run(Elements array) {
+    if (array.dtype && !arrays_.empty() && *array.dtype != arrays_.front().dtype)
+        return fail(Code::mismatch, fmt::format("elements of {} were given for an array of {}", name(*array.dtype),
+                                                name(arrays_.front().dtype)));
+    const Buffers buffers{{}, array.bytes, {}};
+    RESHARD_TRY(auto& bound, bind(std::span(&buffers, 1)));
+    RESHARD_TRY(auto& ticket, bound->start());
+    return ticket->wait();
+}
+
+}  // namespace reshard

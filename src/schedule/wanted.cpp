@@ -1,0 +1,111 @@
+#include "src/schedule/wanted.hpp"
+
+#include <algorithm>
+
+#include "src/schedule/routing.hpp"
+
+namespace reshard {
+
+namespace {
+
+// The owner of a tile that serves `device`.
+Index owner_for(const Layout& owners, const TileNumber& number, Index device) {
+    Index position = *position_of(owners.mesh, device);
+    for (std::size_t k = 0; k < number.size(); ++k) position = with_value(owners.dims[k].atoms, position, number[k]);
+    return device_at(owners.mesh, position);
+}
+
+// The devices with this tile, in the order of their positions.
+std::vector<Index> devices_with(const Layout& layout, const TileNumber& number) {
+    Index position = 0;
+    for (std::size_t k = 0; k < number.size(); ++k) position = with_value(layout.dims[k].atoms, position, number[k]);
+    std::vector<Index> devices = group_of(complement(used_atoms(layout), device_count(layout)), position);
+    for (Index& device : devices) device = device_at(layout.mesh, device);
+    return devices;
+}
+
+void append(std::vector<Transfer>& transfers, Index peer, const Tile& part) {
+    for (Box& box : boxes_of(part)) transfers.push_back({peer, std::move(box)});
+}
+
+Wrap opposite(Wrap wrap) {
+    for (Index& one : wrap) one = -one;
+    return wrap;
+}
+
+Tile whole(const Layout& layout) {
+    Tile all(layout.dims.size());
+    for (std::size_t k = 0; k < all.size(); ++k)
+        if (layout.dims[k].extent > 0) all[k].intervals.push_back({0, layout.dims[k].extent});
+    return all;
+}
+
+// The elements of blocks whose halo may have a cell of `cells`.
+Tile near(const HaloLayout& wanted, Tile cells) {
+    for (std::size_t k = 0; k < cells.size(); ++k) {
+        const Halo& halo = wanted.halos[k];
+        for (Interval& one : cells[k].intervals) {
+            one.begin = std::max<Index>(one.begin - halo.after, 0);
+            one.end = std::min(one.end + halo.before, wanted.owned.dims[k].extent);
+        }
+        std::erase_if(cells[k].intervals, [](const Interval& one) { return one.begin >= one.end; });
+    }
+    return cells;
+}
+
+}  // namespace
+
+std::vector<Wrap> wraps_of(const HaloLayout& wanted) {
+    std::vector<Wrap> wraps = {{}};
+    for (const Halo& halo : wanted.halos) {
+        std::vector<Wrap> longer;
+        for (const Wrap& wrap : wraps) {
+            for (const Index one : {-1, 0, 1}) {
+                if ((one < 0 && halo.before == 0) || (one > 0 && halo.after == 0)) continue;
+                if (one != 0 && !halo.periodic) continue;
+                longer.push_back(wrap);
+                longer.back().push_back(one);
+            }
+        }
+        wraps = std::move(longer);
+    }
+    return wraps;
+}
+
+Tile moved(Tile tile, const Layout& layout, const Wrap& wrap) {
+    for (std::size_t k = 0; k < wrap.size(); ++k) {
+        const Index up = wrap[k] * layout.dims[k].extent;
+        for (Interval& one : tile[k].intervals) one = {one.begin + up, one.end + up};
+    }
+    return tile;
+}
+
+std::vector<Transfer> wanted_receives(const Layout& owners, const HaloLayout& wanted, Index rank, const Wrap& wrap) {
+    std::vector<Transfer> receives;
+    const Tile cells = distinct_cells(wanted, rank);
+    if (count(cells) == 0) return receives;
+    const Tile elements = intersect(moved(cells, owners, opposite(wrap)), whole(owners));
+    for (const TileNumber& number : touched_tiles(owners, elements)) {
+        const Tile part = intersect(tile_of(owners, number), elements);
+        if (count(part) > 0) append(receives, owner_for(owners, number, rank), moved(part, owners, wrap));
+    }
+    return receives;
+}
+
+std::vector<Transfer> wanted_sends(const Layout& owners, const HaloLayout& wanted, Index rank, const Wrap& wrap) {
+    std::vector<Transfer> sends;
+    const Tile own = tile(owners, rank);
+    if (count(own) == 0) return sends;
+    const TileNumber number = tile_number(owners, rank);
+    const Tile cells = moved(own, owners, wrap);
+    for (const TileNumber& near_by : touched_tiles(wanted.owned, near(wanted, cells))) {
+        for (const Index device : devices_with(wanted.owned, near_by)) {
+            if (device == rank || owner_for(owners, number, device) != rank) continue;
+            const Tile part = intersect(cells, distinct_cells(wanted, device));
+            if (count(part) > 0) append(sends, device, part);
+        }
+    }
+    return sends;
+}
+
+}  // namespace reshard

@@ -1,0 +1,31 @@
+// An exchange between owners and wanted cells. A layout says who owns an element. A layout with halos says which cells
+// a device wants. The two need not be cut in the same way.
+#pragma once
+
+#include "reshard/halo/halo.hpp"
+#include "reshard/planner/schedule.hpp"
+
+namespace reshard {
+
+/// In each dimension, how many times the extent a cell lies above its element: -1, 0 or 1 for all distinct cells.
+using Wrap = std::vector<Index>;
+
+/// All wraps that the distinct cells of some device may have, in row-major order. It is one zero wrap if no dimension
+/// is periodic. All ranks get the same list.
+[[nodiscard]] std::vector<Wrap> wraps_of(const HaloLayout& wanted);
+
+/// The tile moved up by the wrap: element i becomes cell i + wrap * extent.
+[[nodiscard]] Tile moved(Tile tile, const Layout& layout, const Wrap& wrap);
+
+/// The rank's receives of all distinct cells with this wrap, each from an owner. Boxes are in cells. Copies of elements
+/// that the rank owns have peer == rank. Among several owners, the rank takes the one whose place in the mesh differs
+/// from its own only in the digits that cut `owners`. So it takes itself if it is one.
+/// pre: one shape and one set of devices; `owners` has no summands.
+[[nodiscard]] std::vector<Transfer> wanted_receives(const Layout& owners, const HaloLayout& wanted, Index rank,
+                                                    const Wrap& wrap);
+
+/// The rank's sends to others: the other side of wanted_receives, in the same order for each pair of ranks.
+[[nodiscard]] std::vector<Transfer> wanted_sends(const Layout& owners, const HaloLayout& wanted, Index rank,
+                                                 const Wrap& wrap);
+
+}  // namespace reshard

@@ -1,0 +1,282 @@
+// Halos on a backend: in place and from other layouts, against an oracle that looks at each cell, and errors.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <set>
+
+#include "conformance/halos/drawn.hpp"
+#include "conformance/harness.hpp"
+#include "reshard/halo/exchange.hpp"
+#include "reshard/text.hpp"
+#include "support/property.hpp"
+
+namespace reshard::conformance {
+namespace {
+
+using test::below;
+using test::Bytes;
+using test::Random;
+
+enum class MemoryKind { of_caller, of_backend, registered };
+
+// One array of a random case, on all ranks.
+struct Drawn {
+    MemoryKind kind = MemoryKind::of_caller;
+    DrawnLayout target;
+    std::optional<DrawnLayout> source;
+    std::string dtype;
+    Index pad = 0;  // elements at the end of each row, and before the first
+    HaloMove move;
+};
+
+Drawn draw(Random& random, Index ranks) {
+    static const std::array<std::string, 3> dtypes = {"i32", "u8", "f64"};
+    Drawn drawn;
+    drawn.target = draw_layout(random, ranks);
+    if (below(random, 2) == 0) drawn.source = draw_source(random, drawn.target);
+    drawn.dtype = dtypes[static_cast<std::size_t>(below(random, std::ssize(dtypes)))];
+    drawn.pad = below(random, 3);
+    drawn.kind = static_cast<MemoryKind>(below(random, 3));
+    const Mesh mesh = parse_mesh(mesh_text(drawn.target)).value();
+    drawn.move.target = parse_halo_layout(mesh, text_of(drawn.target, drawn.dtype)).value();
+    if (drawn.source) drawn.move.source = parse_layout(mesh, text_of(*drawn.source, drawn.dtype)).value();
+    return drawn;
+}
+
+std::string describe(const Drawn& drawn) {
+    return fmt::format("{}: {} from {}", mesh_text(drawn.target), text_of(drawn.target, drawn.dtype),
+                       drawn.source ? text_of(*drawn.source, drawn.dtype) : "itself");
+}
+
+// The memory of one array on one rank, and the elements that belong there.
+class Field {
+public:
+    Field(const Drawn& drawn, Backend& backend)
+        : rank_(backend.rank()), bytes_(size_of(drawn.move.target.owned.dtype)), in_place_(!drawn.source) {
+        const Index rank = rank_;
+        cells_ = array_of(drawn.target, rank);
+        owned_ = tile_of(drawn.target, rank);
+        if (drawn.source) read_ = tile_of(*drawn.source, rank);
+        std::vector<Index> shape;
+        for (std::size_t k = 0; k < drawn.target.dims.size(); ++k)
+            shape.push_back(std::ssize(cells_of(drawn.target, k, rank)));
+        EXPECT_EQ(array_shape(drawn.move.target, rank), shape);
+        lay_out(shape, drawn.pad);
+        take_memory(drawn.kind, backend);
+        expect_core(drawn, shape);
+        source_.resize(read_.size() * static_cast<std::size_t>(bytes_));
+    }
+    [[nodiscard]] HaloStorages storages() const { return {storage_, std::nullopt}; }
+    [[nodiscard]] Buffers buffers() { return {source_, memory_, {}}; }
+
+    // Before a run: sentinels, and values in the blocks or in the source.
+    void prepare(Index run) {
+        for (std::size_t i = 0; i < memory_.size(); ++i) memory_[i] = static_cast<std::byte>(0xa0 + i % 7);
+        for (std::size_t i = 0; i < read_.size(); ++i) put(source_, static_cast<Index>(i), read_[i], run);
+        if (in_place_)
+            for (const Index cell : core_) put(memory_, place_[at(cell)], cells_[at(cell)], run);
+        std::ranges::copy(memory_, expected_.begin());
+        for (std::size_t cell = 0; cell < cells_.size(); ++cell)
+            if (cells_[cell] >= 0) put(expected_, place_[cell], cells_[cell], run);
+    }
+    [[nodiscard]] bool is_right() const { return std::ranges::equal(memory_, expected_); }
+    // Elements that no other protocol can do without.
+    [[nodiscard]] Index least_received() const {
+        std::set<Index> wanted(cells_.begin(), cells_.end());
+        wanted.erase(-1);
+        for (const Index held : in_place_ ? owned_ : read_) wanted.erase(held);
+        return std::ssize(wanted);
+    }
+    [[nodiscard]] Index element_bytes() const { return bytes_; }
+
+private:
+    static std::size_t at(Index index) { return static_cast<std::size_t>(index); }
+
+    // Of the caller's, of the backend's, or of the caller's and registered, which fills pages only in part.
+    void take_memory(MemoryKind kind, Backend& backend) {
+        if (kind == MemoryKind::of_backend) {
+            allocated_ = backend.allocate(std::max<Index>(std::ssize(expected_), 1)).value();
+            memory_ = allocated_->bytes().first(expected_.size());
+            return;
+        }
+        own_.resize(expected_.size());
+        memory_ = own_;
+        if (kind == MemoryKind::registered) registration_ = backend.register_memory(memory_).value();
+    }
+    void lay_out(const std::vector<Index>& shape, Index pad) {
+        Index stride = 1;
+        storage_.offset = pad;
+        storage_.strides.resize(shape.size());
+        for (std::size_t k = shape.size(); k-- > 0;) {
+            storage_.strides[k] = stride;
+            stride = stride * shape[k] + pad;
+        }
+        place_ = {storage_.offset};
+        for (std::size_t k = 0; k < shape.size(); ++k) {
+            std::vector<Index> longer;
+            for (const Index first : place_)
+                for (Index i = 0; i < shape[k]; ++i) longer.push_back(first + i * storage_.strides[k]);
+            place_ = std::move(longer);
+        }
+        expected_.resize(at((pad + stride) * bytes_));
+    }
+    // The cells of the block, as numbers in the array. They must be where core_of says.
+    void expect_core(const Drawn& drawn, const std::vector<Index>& shape) {
+        const Box core = core_of(drawn.move.target, rank_);
+        for (Index cell = 0; cell < std::ssize(cells_); ++cell) {
+            Index rest = cell;
+            bool inside = true;
+            for (std::size_t k = shape.size(); k-- > 0; rest /= shape[k]) {
+                const Index index = rest % shape[k];
+                inside = inside && index >= core[k].begin && index < core[k].end;
+            }
+            if (inside) core_.push_back(cell);
+        }
+        std::vector<Index> elements;
+        for (const Index cell : core_) elements.push_back(cells_[at(cell)]);
+        EXPECT_EQ(elements, owned_);
+    }
+    void put(std::span<std::byte> memory, Index place, Index element, Index run) const {
+        const auto value =
+            static_cast<std::uint64_t>(element + 1) * 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(run);
+        std::memcpy(memory.data() + place * bytes_, &value, at(bytes_));
+    }
+
+    Index rank_;
+    Index bytes_;
+    bool in_place_;
+    std::vector<Index> cells_;  // the element in each, row-major
+    std::vector<Index> owned_;
+    std::vector<Index> read_;   // of the source
+    std::vector<Index> core_;   // cells
+    std::vector<Index> place_;  // of each cell in memory, in elements
+    Storage storage_;
+    Bytes own_;
+    std::unique_ptr<Memory> allocated_;
+    Registration registration_;
+    std::span<std::byte> memory_;
+    Bytes expected_;
+    Bytes source_;
+};
+
+void expect_exchange(Backend& backend, const std::vector<Drawn>& all) {
+    std::vector<HaloMove> moves;
+    std::vector<Field> fields;
+    fields.reserve(all.size());
+    std::vector<HaloStorages> storages;
+    for (const Drawn& drawn : all) {
+        moves.push_back(drawn.move);
+        fields.emplace_back(drawn, backend);
+        storages.push_back(fields.back().storages());
+    }
+    auto exchange = HaloExchange::prepare(moves, backend, storages);
+    ASSERT_TRUE(exchange) << exchange.error().message;
+    std::vector<Buffers> buffers;
+    Index least = 0;
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+        buffers.push_back(fields[i].buffers());
+        least += fields[i].least_received() * fields[i].element_bytes();
+        if (!all[i].source) {
+            EXPECT_EQ(received_elements(moves[i].target, backend.rank()), fields[i].least_received());
+        }
+    }
+    EXPECT_EQ(exchange->received_bytes(), least);
+    auto bound = exchange->bind(buffers);
+    ASSERT_TRUE(bound) << bound.error().message;
+    for (Index run = 0; run < 2; ++run) {
+        for (Field& field : fields) field.prepare(run);
+        auto ticket = (*bound)->start();
+        ASSERT_TRUE(ticket) << ticket.error().message;
+        const auto done = (*ticket)->wait();
+        ASSERT_TRUE(done) << done.error().message;
+        for (std::size_t i = 0; i < fields.size(); ++i)
+            EXPECT_TRUE(fields[i].is_right()) << "run " << run << ", array " << i << ", rank " << backend.rank();
+    }
+}
+
+// --cases=N. The default is for ranks in one process: 200 over their four numbers of ranks, and 10,000 in a long run.
+int case_count() {
+    constexpr std::string_view option = "--cases=";
+    for (const std::string& argument : testing::internal::GetArgvs())
+        if (argument.starts_with(option)) return test::cases(std::stoi(argument.substr(option.size())));
+    return test::long_run() ? 2500 : 50;
+}
+
+TEST(Halos, EveryCellIsRightAndNothingElseIsTouched) {
+    const Index ranks = harness().ranks();
+    const int count = case_count();
+    std::vector<std::vector<Drawn>> all;
+    for (int i = 0; i < count; ++i) {
+        Random random(test::drawn_seed() + static_cast<std::uint64_t>(i));
+        std::vector<Drawn>& list = all.emplace_back();
+        const Index arrays = 1 + below(random, 2);
+        for (Index k = 0; k < arrays; ++k) list.push_back(draw(random, ranks));
+    }
+    harness().on_every_rank([&](Backend& backend) {
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            SCOPED_TRACE(fmt::format("RESHARD_SEED={}\n{}", test::drawn_seed() + i,
+                                     describe(all[i].front()) + "\n" + describe(all[i].back())));
+            expect_exchange(backend, all[i]);
+            if (testing::Test::HasFailure()) return;
+        }
+    });
+}
+
+HaloLayout line(Index ranks, const std::string& halo) {
+    return parse_halo_layout(Mesh{{"x", ranks}}, fmt::format("i32[{}@x~{}]", 4 * ranks, halo)).value();
+}
+
+TEST(Halos, RunFillsOneArray) {
+    const Index ranks = harness().ranks();
+    const HaloLayout layout = line(ranks, "1%");
+    harness().on_every_rank([&](Backend& backend) {
+        auto exchange = HaloExchange::prepare(layout, backend);
+        ASSERT_TRUE(exchange) << exchange.error().message;
+        const auto first = static_cast<int>(4 * backend.rank());
+        std::vector<int> array = {-1, first, first + 1, first + 2, first + 3, -1};
+        const auto done = exchange->run(array);
+        ASSERT_TRUE(done) << done.error().message;
+        const auto all = static_cast<int>(4 * ranks);
+        EXPECT_EQ(array.front(), (first + all - 1) % all);
+        EXPECT_EQ(array.back(), (first + 4) % all);
+    });
+}
+
+TEST(Halos, RanksWithOtherHalosAreToldSo) {
+    if (harness().ranks() < 2) GTEST_SKIP() << "one rank agrees with itself";
+    harness().on_every_rank([&](Backend& backend) {
+        auto made = HaloExchange::prepare(line(backend.size(), backend.rank() == 1 ? "2" : "1"), backend);
+        std::vector<int> array(backend.rank() == 1 ? 8 : 6, 0);
+        // Ranks in one process that prepared first are told when they start.
+        const auto done = made ? made->run(array) : tl::unexpected(made.error());
+        ASSERT_FALSE(done);
+        EXPECT_EQ(done.error().code, Code::mismatch) << done.error().message;
+    });
+}
+
+TEST(Halos, BuffersThatDoNotFitAreRefused) {
+    harness().on_every_rank([&](Backend& backend) {
+        const HaloLayout layout = line(backend.size(), "1");
+        const std::vector<HaloMove> moves = {{layout}, {layout}};
+        auto exchange = HaloExchange::prepare(moves, backend);
+        ASSERT_TRUE(exchange) << exchange.error().message;
+        std::vector<int> memory(11, 0);
+        const auto bytes = std::as_writable_bytes(std::span(memory));
+        const auto bind = [&](std::span<std::byte> one, std::span<std::byte> other) {
+            const std::vector<Buffers> buffers = {{{}, one, {}}, {{}, other, {}}};
+            const auto bound = exchange->bind(buffers);
+            return bound ? std::string() : bound.error().message;
+        };
+        EXPECT_EQ(bind(bytes.first(20), bytes.last(24)), "array 0 needs 24 bytes, the buffer has 20");
+        EXPECT_EQ(bind(bytes.first(24), bytes.last(24)), "array 0 and array 1 overlap in memory");
+        // A rank whose buffers were wrong may try again.
+        std::vector<int> other(6, 0);
+        EXPECT_EQ(bind(bytes.first(24), std::as_writable_bytes(std::span(other))), "");
+    });
+}
+
+}  // namespace
+}  // namespace reshard::conformance

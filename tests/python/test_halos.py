@@ -1,0 +1,121 @@
+"""reshard.mpi.Halo on four ranks, and the programs of docs/halos.md on four ranks and on one."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy
+
+import four_ranks
+import reshard
+
+ROOT = pathlib.Path(os.environ.get("RESHARD_ROOT", pathlib.Path(__file__).parents[2]))
+PAGE = (ROOT / "docs/halos.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```python file=(\S+)\n(.*?)^```", re.S | re.M)
+COMMAND = re.compile(r"^```console\n\$ (mpirun [^\n]*)\n(.*?)^```", re.S | re.M)
+
+
+class Ranks(unittest.TestCase):
+    """Each rank runs every test, in the same order. A rank that fails ends all ranks."""
+
+    def setUp(self):
+        from mpi4py import MPI
+        self.comm = MPI.COMM_WORLD
+        self.rank = self.comm.rank
+        self.mesh = reshard.Mesh({"x": 2, "y": 2})
+        self.layout = reshard.Layout(self.mesh, "f64", (6, 4), ("x", "y"))
+        self.whole = numpy.arange(24.0).reshape(6, 4) + 1
+
+    def filled(self, width, wrapped):
+        """This rank's array after a fill, from the whole array."""
+        row, column = self.rank // 2 * 3, self.rank % 2 * 2
+        (up, down), (left, right) = width
+        if wrapped:
+            return numpy.pad(self.whole, 12, "wrap")[12 + row - up:12 + row + 3 + down, 12 + column - left:12 + column + 2 + right]
+        return numpy.pad(self.whole, 12)[12 + row - up:12 + row + 3 + down, 12 + column - left:12 + column + 2 + right]
+
+    def test_fills_in_place(self):
+        for width in (((1, 1), (1, 1)), ((2, 0), (0, 1)), ((4, 5), (3, 3))):
+            for wrapped in (False, True):
+                with self.subTest(width=width, wrapped=wrapped):
+                    halo = reshard.mpi.Halo(self.comm, self.layout, width, wrapped)
+                    wanted = self.filled(width, wrapped)
+                    self.assertEqual(halo.shape, wanted.shape)
+                    array = halo.allocate()
+                    array[halo.core] = reshard.split(self.whole, self.layout)[self.rank]
+                    self.assertIs(halo(array), array)
+                    self.assertEqual(array.tobytes(), numpy.ascontiguousarray(wanted).tobytes())
+
+    def test_received_bytes_are_the_halo(self):
+        halo = reshard.mpi.Halo(self.comm, self.layout, 1, True)
+        # On two shards of a periodic dimension, the cells before and after a block are on the same rank.
+        self.assertEqual(halo.received_bytes, 8 * (5 * 4 - 3 * 2))
+
+    def test_several_arrays_and_a_source(self):
+        rows = reshard.Layout(self.mesh, "f64", (6, 4), (("y", "x"), None))
+        halo = reshard.mpi.Halo(self.comm, [self.layout, self.layout], 1, True, source=[None, rows])
+        arrays = halo.allocate()
+        arrays[0][halo.core[0]] = reshard.split(self.whole, self.layout)[self.rank]
+        run = halo.start(arrays, [None, reshard.split(self.whole, rows)[self.rank]])
+        run.wait()
+        self.assertTrue(run.test())
+        wanted = self.filled(((1, 1), (1, 1)), True)
+        for array in arrays:
+            numpy.testing.assert_array_equal(array, wanted)
+
+    def raises(self, kind, words, call):
+        with self.assertRaises(kind) as caught:
+            call()
+        self.assertIn(words, str(caught.exception))
+
+    def test_errors_on_all_ranks(self):
+        wrong = [2 if self.rank == 1 else 1, 1]
+        self.raises(reshard.InputError, "rank 1", lambda: reshard.mpi.Halo(self.comm, self.layout, wrong))
+        self.raises(reshard.InputError, "-1", lambda: reshard.mpi.Halo(self.comm, self.layout, -1))
+        self.raises(reshard.InputError, "3 entries", lambda: reshard.mpi.Halo(self.comm, self.layout, [1, 1, 1]))
+        self.raises(reshard.InputError, "not 3 numbers", lambda: reshard.mpi.Halo(self.comm, self.layout, [1, (1, 1, 1)]))
+        self.raises(reshard.InputError, "64 bits", lambda: reshard.mpi.Halo(self.comm, self.layout, 1 << 70))
+        self.raises(TypeError, "float", lambda: reshard.mpi.Halo(self.comm, self.layout, [1.5, 1]))
+        cyclic = reshard.parse_layout(self.mesh, "f64[6@x/1,4@y]")
+        self.raises(reshard.UnsupportedError, "several blocks", lambda: reshard.mpi.Halo(self.comm, cyclic))
+        sums = reshard.parse_layout(self.mesh, "f64[6@x,4]{U:y}")
+        self.raises(reshard.UnsupportedError, "summands", lambda: reshard.mpi.Halo(self.comm, sums))
+        if self.rank == 2:
+            self.raises(TypeError, "Layout", lambda: reshard.mpi.Halo(self.comm, [1]))
+        else:
+            self.raises(reshard.InputError, "rank 2", lambda: reshard.mpi.Halo(self.comm, self.layout))
+
+    def test_errors_before_a_start(self):
+        halo = reshard.mpi.Halo(self.comm, self.layout)
+        array = halo.allocate()
+        array[halo.core] = reshard.split(self.whole, self.layout)[self.rank]
+        self.raises(reshard.InputError, "row-major", lambda: halo(numpy.asfortranarray(array)))
+        self.raises(reshard.InputError, "(5, 3)", lambda: halo(numpy.zeros((5, 3))))
+        self.raises(reshard.InputError, "f64", lambda: halo(array.astype("f4")))
+        self.raises(reshard.InputError, "takes no tile", lambda: halo(array, array))
+        halo(array)
+        numpy.testing.assert_array_equal(array, self.filled(((1, 1), (1, 1)), False))
+
+
+class Launched(four_ranks.launched()):
+    def test_programs_of_the_page(self):
+        environment = dict(os.environ, PATH=f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
+                           OMPI_MCA_rmaps_base_oversubscribe="1")
+        with tempfile.TemporaryDirectory() as folder:
+            for file, text in BLOCK.findall(PAGE):
+                (pathlib.Path(folder) / file).write_text(text, encoding="utf-8")
+            commands = COMMAND.findall(PAGE)
+            self.assertGreaterEqual(len(commands), 2)
+            for command, printed in commands:
+                done = subprocess.run(command, shell=True, cwd=folder, env=environment, capture_output=True, text=True,
+                                      timeout=120, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(done.stdout, printed)
+
+
+if __name__ == "__main__":
+    four_ranks.main()
