@@ -208,7 +208,8 @@ private:
                 Code::infeasible,
                 fmt::format("a chunk of {} has {} bytes, and there is room for {}: choose smaller chunks, or more "
                             "memory",
-                            in_quotes(job_.target.what.tensors[block.tensor].name), bytes, capacity_));
+                            in_quotes(job_.target.what.tensors[block.tensor].name), job_.target.what.piece_bytes,
+                            capacity_));
         const auto longest = std::ranges::max_element(block.box, {}, &Interval::size);
         if (longest == block.box.end() || longest->size() == 1)
             return fail(

@@ -209,16 +209,16 @@ class Arrays(suite.Case):
 
     def test_two_passes(self):
         """With a scratch folder, little memory moves each byte twice and no more; the answer is the same."""
-        array = self.rng.standard_normal((200, 128, 512)).astype(np.float32)  # 50 MiB, time-major
+        array = self.rng.standard_normal((200, 64, 256)).astype(np.float32)  # 12.5 MiB, time-major
         np.save(self.path("in.npy"), array)
         os.mkdir(self.path("scratch"))
-        memory = ("--memory", "12MiB", "--jobs", "1", "--granule", "256KiB", "--json")
+        memory = ("--memory", "11MiB", "--jobs", "1", "--granule", "256KiB", "--json")
         chunks = ("--chunks", "200,16,32")
         once = json.loads(self.runs("convert", "in.npy", "once.zarr", *chunks, *memory))
         twice = json.loads(self.runs("convert", "in.npy", "twice.zarr", *chunks, *memory, "--scratch", "scratch",
                                      "--verify"))
         self.assertEqual((once["passes"], twice["passes"]), (1, 2))
-        self.assertGreater(once["read_bytes"], 3 * array.nbytes)
+        self.assertGreater(once["read_bytes"], 2.5 * array.nbytes)
         self.assertLess(twice["read_bytes"], 2.2 * array.nbytes)
         self.assertTrue(same(self.read("twice.zarr"), array))
         self.assertEqual(os.listdir(self.path("scratch")), [])
