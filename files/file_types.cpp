@@ -5,7 +5,7 @@
 #include "files/formats/npy.hpp"
 #include "files/wanted.hpp"
 #include "src/base/try.hpp"
-#include "src/model/name_pattern.hpp"
+#include "src/model/rules/name_pattern.hpp"
 
 namespace reshard::files {
 
