@@ -147,17 +147,24 @@ Index bytes_of(const NewFiles& files) {
     return bytes;
 }
 
+// How a run ends.
+struct Finish {
+    bool durable = true;              // brings the files to the disk
+    std::function<void()> read = {};  // called when the sources have been read; may be empty
+};
+
 Result<void> write_all(Job& job, const std::vector<Batch>& batches, const MemoryShares& shares,
                        const std::string& fingerprint, const std::string& to, const ConvertOptions& options,
-                       bool durable, Converted& done) {
+                       const Finish& finish, Converted& done) {
     const bool single = is_one_file(options.form);
     RESHARD_TRY(auto& unfinished, Unfinished::begin(to, single, fingerprint, job.target, options.resume));
-    RESHARD_TRY(auto& reader, SourceReader::make(job, shares.stretch_bytes));
+    RESHARD_TRY(auto& made, SourceReader::make(job, shares.stretch_bytes));
+    std::optional<SourceReader> reader(std::move(made));
     done.resumed = unfinished.journal().batches();
     // While a batch is written, the disk reads a part of the next one, which the system can keep.
     const Index ahead_bytes = ahead_max + shares.batch_bytes / 8;
     Geometry next = batches.empty() ? Geometry() : make_geometry(job, batches[0]);
-    std::unique_ptr<Ahead> ahead = reader.ahead_of(next);
+    std::unique_ptr<Ahead> ahead = reader->ahead_of(next);
     if (done.resumed == 0) ahead->reach(ahead_max);
     RESHARD_CHECK(unfinished.reserve(job.target));
     RESHARD_TRY(const auto& folder, unfinished.folder());
@@ -172,11 +179,11 @@ Result<void> write_all(Job& job, const std::vector<Batch>& batches, const Memory
         progress.written_bytes += geometry.memory_bytes;
         const bool resumed = static_cast<Index>(i) < done.resumed;
         if (!resumed) {
-            RESHARD_CHECK(reader.read(geometry, memory.at(), *ahead));
+            RESHARD_CHECK(reader->read(geometry, memory.at(), *ahead));
         }
         geometry.overlaps = {};  // the memory has room for the lists of one batch
         if (i + 1 < batches.size()) next = make_geometry(job, batches[i + 1]);
-        ahead = reader.ahead_of(next);
+        ahead = reader->ahead_of(next);
         if (resumed) continue;
         std::atomic<Index> asked{ahead_max / 4};
         RESHARD_CHECK(writer.write(geometry, memory.at(), [&](Index bytes) {
@@ -186,13 +193,16 @@ Result<void> write_all(Job& job, const std::vector<Batch>& batches, const Memory
         if (options.progress) options.progress(progress);
     }
     account.close(done);
+    ahead.reset();
+    reader.reset();  // closes the sources
+    if (finish.read) finish.read();
     std::vector<std::uint32_t> sums = writer.sums;
     if (job.target.compressed()) {
         RESHARD_ASSIGN(sums, seal(job.target, folder, writer.sums, job.workers));
         done.target_bytes = bytes_of(job.target);
     }
-    RESHARD_CHECK(
-        unfinished.flush(job.target, manifest_of(job, "reshard convert", fingerprint, sums), job.workers, durable));
+    RESHARD_CHECK(unfinished.flush(job.target, manifest_of(job, "reshard convert", fingerprint, sums), job.workers,
+                                   finish.durable));
     if (options.verify) {
         RESHARD_CHECK(read_again(job, folder, sums, shares.stretch_bytes));
         done.verified = true;
@@ -230,15 +240,14 @@ Converted counted(const Once& once) {
     return done;
 }
 
-// `durable`: brings the files to the disk.
-Result<Converted> run_once(Once& once, bool durable) {
+Result<Converted> run_once(Once& once, const Finish& finish) {
     once.done.batches = std::ssize(once.batches);
     const std::string fingerprint = fingerprint_of(once.job, once.options, once.batches.size());
     const bool single = is_one_file(once.options.form);
     RESHARD_ASSIGN(once.done.finished_before, finished_before(once.into.path, single, fingerprint, once.options));
     if (once.done.finished_before || once.options.dry_run) return counted(once);
     RESHARD_CHECK(
-        write_all(once.job, once.batches, once.shares, fingerprint, once.into.path, once.options, durable, once.done));
+        write_all(once.job, once.batches, once.shares, fingerprint, once.into.path, once.options, finish, once.done));
     return once.done;
 }
 
@@ -261,7 +270,7 @@ Result<void> fits(const Once& once) {
 
 // The first pass writes an array in the scratch folder. `direct` is the plan of one pass.
 Result<Converted> run_twice(const Once& direct, const Passes& passes) {
-    RESHARD_TRY(const auto& scratch, ScratchFolder::make(direct.options.scratch));
+    RESHARD_TRY(auto& scratch, ScratchFolder::make(direct.options.scratch));
     const std::string name = direct.job.source.tensors[0].name + ".zarr";  // the array keeps its name
     const NewPath between{scratch.path() + "/" + name, name};
     ConvertOptions options = direct.options;
@@ -274,15 +283,16 @@ Result<Converted> run_twice(const Once& direct, const Passes& passes) {
     RESHARD_TRY(auto& first, plan_once(direct.from, between, options));
     first.batches = grid_batches(first.job, passes.first);
     RESHARD_CHECK(fits(first));
-    RESHARD_TRY(Converted done, run_once(first, false));
+    RESHARD_TRY(Converted done, run_once(first, {.durable = false}));
     // The codec of the source is kept, although the array between has none.
     ConvertOptions last = direct.options;
     if (last.codec.empty() && (last.form == Form::zarr || last.form == Form::zarr2))
         last.codec = direct.job.target.what.codecs.empty() ? "none" : direct.job.target.what.codecs;
     RESHARD_TRY(auto& second, plan_once(between.path, direct.into, last));
+    // What lies between is removed before the target is brought to the disk, so the system need not write it there.
     second.batches = grid_batches(second.job, passes.second);
     RESHARD_CHECK(fits(second));
-    RESHARD_TRY(Converted end, run_once(second, true));
+    RESHARD_TRY(Converted end, run_once(second, {.read = [&] { scratch.remove(); }}));
     end.source_bytes = done.source_bytes;
     end.read_bytes += done.read_bytes;
     end.batches += done.batches;
@@ -310,7 +320,7 @@ Result<Converted> convert(const std::string& from, const std::string& path, cons
         }
         once.done.passes = passes ? 2 : 1;
     }
-    return run_once(once, true);
+    return run_once(once, {});
 }
 
 }  // namespace reshard::files

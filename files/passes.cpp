@@ -106,10 +106,11 @@ Result<ScratchFolder> ScratchFolder::make(const std::string& in) {
 
 ScratchFolder::ScratchFolder(ScratchFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
 
-ScratchFolder::~ScratchFolder() {
+void ScratchFolder::remove() {
     if (path_.empty()) return;
     const auto beside = OpenFolder::parent_of(path_);
     if (beside) (void)beside->remove(path_.substr(path_.rfind('/') + 1));
+    path_.clear();
 }
 
 }  // namespace reshard::files

@@ -29,7 +29,8 @@ public:
     [[nodiscard]] static Result<ScratchFolder> make(const std::string& in);
     ScratchFolder(ScratchFolder&& other) noexcept;
     ScratchFolder& operator=(ScratchFolder&&) = delete;
-    ~ScratchFolder();
+    ~ScratchFolder() { remove(); }
+    void remove();
     [[nodiscard]] const std::string& path() const { return path_; }
 
 private:

@@ -1,10 +1,19 @@
 // Codecs: their texts, there and back, and damaged bytes.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <random>
+#include <thread>
+
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include "files/base/codecs.hpp"
+#include "files/formats/npy.hpp"
 #include "files/formats/zarr.hpp"
+#include "reshard/backends/local.hpp"
+#include "reshard/files/load.hpp"
 
 namespace reshard::files {
 namespace {
@@ -127,6 +136,42 @@ TEST(Zarr2, IsReadAsItIsWritten) {
     EXPECT_EQ(back->fill, array->fill);
     EXPECT_EQ(back->rest, array->rest);
     EXPECT_EQ(back->separator, '/');
+}
+
+// Three ranks load an array whose chunks lie across their tiles.
+TEST(Load, ReadsCompressedArrays) {
+    const auto folder = std::filesystem::temp_directory_path() / fmt::format("reshard_codecs_{}", ::getpid());
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    const std::string plain = (folder / "x.npy").string();
+    const std::string packed = (folder / "x.zarr").string();
+    std::vector<std::int32_t> numbers(60 * 50);
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::int32_t>(i * i);
+    std::ofstream(plain, std::ios::binary)
+        << npy_header("<i4", false, {60, 50})
+        << std::string(reinterpret_cast<const char*>(numbers.data()), 4 * numbers.size());
+    ConvertOptions options;
+    options.form = Form::zarr;
+    options.chunks = {7, 11};
+    options.shards = {14, 22};
+    options.codec = "gzip:1,crc32c";
+    if (!available(*parse_codecs(options.codec))) GTEST_SKIP() << "this build has no zlib";
+    ASSERT_TRUE(convert(plain, packed, options));
+    ConvertOptions loading;
+    loading.rules = "target ranks=3\nx = [ranks, -]\n";
+    loading.memory = Index{4} << 20;
+    local::World world(3);
+    std::vector<std::thread> threads;
+    for (Index rank = 0; rank < 3; ++rank)
+        threads.emplace_back([&, rank] {
+            const auto loaded = load(world.rank(rank), packed, loading);
+            ASSERT_TRUE(loaded) << loaded.error().message;
+            ASSERT_EQ(loaded->tiles.size(), 1U);
+            const auto own = std::as_bytes(std::span(numbers).subspan(static_cast<std::size_t>(rank) * 1000, 1000));
+            EXPECT_TRUE(std::ranges::equal(loaded->tiles[0].bytes, own)) << rank;
+        });
+    for (std::thread& thread : threads) thread.join();
+    std::filesystem::remove_all(folder);
 }
 
 }  // namespace
