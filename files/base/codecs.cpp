@@ -39,7 +39,7 @@ Result<std::span<const std::byte>> without_sum(std::span<const std::byte> bytes)
 
 // The bytes after codec `i` has encoded `bytes` bytes, at most.
 Index bound_after(const Codec& codec, Index bytes) {
-    return codec.kind == Kind::crc32c ? bytes + sum_bytes : compressed_bound(codec, bytes);
+    return codec.kind == Kind::crc32c ? saturating_add(bytes, sum_bytes) : compressed_bound(codec, bytes);
 }
 
 bool compresses(const Codec& codec) { return codec.kind != Kind::crc32c; }
@@ -65,20 +65,20 @@ Index Coder::bound(Index bytes) const {
 Index Coder::decode_memory(Index bytes) const {
     Index memory = 0;
     for (const Codec& codec : codecs_) {
-        memory += decompress_memory(codec, bytes);
+        memory = saturating_add(memory, decompress_memory(codec, bytes));
         bytes = bound_after(codec, bytes);
     }
-    if (std::ranges::count_if(codecs_, compresses) > 1) memory += 2 * bytes;
+    if (std::ranges::count_if(codecs_, compresses) > 1) memory = saturating_add(memory, saturating_multiply(2, bytes));
     return memory;
 }
 
 Index Coder::encode_memory(Index bytes) const {
     Index memory = 0;
     for (const Codec& codec : codecs_) {
-        memory += compress_memory(codec, bytes);
+        memory = saturating_add(memory, compress_memory(codec, bytes));
         bytes = bound_after(codec, bytes);
     }
-    if (std::ranges::count_if(codecs_, compresses) > 1) memory += 2 * bytes;
+    if (std::ranges::count_if(codecs_, compresses) > 1) memory = saturating_add(memory, saturating_multiply(2, bytes));
     return memory;
 }
 

@@ -36,12 +36,12 @@ Index compressed_bound(const Codec&, Index bytes) { return loose_bound(bytes); }
 
 Index decompress_memory(const Codec& codec, Index bytes) {
     // Blosc holds three of its blocks, and a block is at most the whole.
-    return codec.kind == Kind::blosc ? 3 * bytes + 64 * kibi : 256 * kibi;
+    return codec.kind == Kind::blosc ? saturating_add(saturating_multiply(3, bytes), 64 * kibi) : 256 * kibi;
 }
 
 Index compress_memory(const Codec& codec, Index bytes) {
     if (codec.kind == Kind::zstd) return (codec.level > 9 ? 16 : 6) * std::min(bytes, Index{1} << 27) + 2048 * kibi;
-    return codec.kind == Kind::blosc ? 4 * bytes + 2048 * kibi : 512 * kibi;
+    return codec.kind == Kind::blosc ? saturating_add(saturating_multiply(4, bytes), 2048 * kibi) : 512 * kibi;
 }
 
 Result<void> available(const Codecs& codecs) {

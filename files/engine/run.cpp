@@ -178,7 +178,7 @@ Index buffer_bytes_of(const Checkpoint& source, Index stretch_bytes) {
 Result<Index> reading_bytes(const Checkpoint& source, Index stretch_bytes) {
     if (source.piece_bytes == 0) return stretch_bytes + 4096;
     RESHARD_TRY(const auto& coder, decoder_of(source));
-    return saturating_add(buffer_bytes_of(source, 0) + 4096, coder.decode_memory(source.piece_bytes));
+    return saturating_add(saturating_add(buffer_bytes_of(source, 0), 4096), coder.decode_memory(source.piece_bytes));
 }
 
 SourceReader::SourceReader(const Job& job, Index stretch_bytes, Pages stretches, std::vector<Coder> coders)
