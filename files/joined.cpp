@@ -175,7 +175,7 @@ private:
     }
 
     Result<StoredTensor> put_together(std::size_t first, const ListedTensor& listed, const Layout& layout) {
-        StoredTensor whole{listed.name, listed.dtype, listed.shape, {}};
+        StoredTensor whole{listed.name, listed.dtype, listed.shape, {}, "", checkpoint_.tensors[first].type};
         const auto wrong = [&](std::size_t rank, std::string_view what) {
             return fail(Code::mismatch,
                         fmt::format("{} on rank {} {}; {}", in_quotes(listed.name), rank, what,

@@ -133,6 +133,7 @@ Result<OpenedSource> open_source(const std::string& path, const std::string& rul
     RESHARD_ASSIGN(opened.source, joined(std::move(opened.source), rules, options.list));
     RESHARD_TRY(const auto& list, list_of(opened.source));
     RESHARD_ASSIGN(opened.wanted, wanted_of(rules, list, options.casts));
+    RESHARD_CHECK(keep_types(opened, options.casts));
     std::vector<bool> used(opened.source.tensors.size(), false);
     for (const Move& move : opened.wanted.moves) used[move.source] = true;
     for (std::size_t i = 0; i < used.size(); ++i)

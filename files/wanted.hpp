@@ -39,6 +39,10 @@ struct OpenedSource {
     Checkpoint source;
     Wanted wanted;
 };
+/// Gives each target the type of its sources, if they are only copied. Errors: unsupported (a cast of such elements);
+/// mismatch (sources of several types).
+[[nodiscard]] Result<void> keep_types(OpenedSource& opened, std::span<const Cast> casts);
+
 /// Opens a checkpoint and applies the rules to it. Errors: as open_checkpoint, joined and wanted_of; io (boxes of a
 /// moved tensor overlap or leave gaps).
 [[nodiscard]] Result<OpenedSource> open_source(const std::string& path, const std::string& rules,

@@ -13,4 +13,9 @@ namespace reshard::files {
 void cast_box(DType from, DType to, const Region& source, const Region& target, const std::byte* source_bytes,
               std::byte* target_bytes);
 
+/// Copies the elements of one region into another, where the first has big-endian elements. Casts them if the types
+/// differ. pre: same extents; equal types, or can_cast.
+void copy_swapped(DType from, DType to, const Region& source, const Region& target, const std::byte* source_bytes,
+                  std::byte* target_bytes);
+
 }  // namespace reshard::files

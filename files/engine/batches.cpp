@@ -59,17 +59,23 @@ private:
         return put_bands(std::move(whole));
     }
 
+    // The step of all cuts in a dimension: compressed pieces are written as a whole.
+    Index step_of(std::size_t k) const { return job_.target.compressed() ? job_.target.grain[k] : 1; }
+
     // Cuts bands of the first dimension. Each is as wide as the remaining memory allows.
     Result<void> put_bands(Block whole) {
         const Interval all = whole.box.empty() ? Interval{0, 1} : whole.box[0];
-        for (Index begin = all.begin; begin < all.end;) {
+        const Index step = whole.box.empty() ? 1 : step_of(0);
+        const Index steps = ceil_divide(all.size(), step);
+        for (Index begin = 0; begin < steps;) {
             const auto band = [&](Index end) {
                 Block block = whole;
-                if (!block.box.empty()) block.box[0] = {begin, end};
+                if (!block.box.empty())
+                    block.box[0] = {all.begin + begin * step, std::min(all.begin + end * step, all.end)};
                 return block;
             };
             Index fits = begin;
-            Index beyond = all.end + 1;
+            Index beyond = steps + 1;
             while (beyond - fits > 1) {
                 const Index middle = fits + (beyond - fits) / 2;
                 (target_bytes(job_, band(middle)) <= capacity_ - held_ ? fits : beyond) = middle;
@@ -107,14 +113,14 @@ private:
     std::vector<Index> best_cut(const Block& whole, Index bytes) {
         if (whole.box.empty()) return {};
         Block row = whole;
-        row.box[0].end = row.box[0].begin + 1;
+        row.box[0].end = std::min(row.box[0].begin + step_of(0), row.box[0].end);
         const Index row_bytes = std::max<Index>(target_bytes(job_, row), 1);
         std::vector<Index> bands;
         for (const Interval& side : whole.box) bands.push_back(side.size());
         double least = 0;
         const Index rows = capacity_ / row_bytes;
         if (rows > 0) {
-            bands[0] = std::min(rows, bands[0]);
+            bands[0] = std::min(saturating_multiply(rows, step_of(0)), bands[0]);
             least = price(whole, bands);
             const double needed = 2.0 * static_cast<double>(bytes) / static_cast<double>(job_.granule);
             if (least <= 1.25 * needed + 64) return {};
@@ -142,6 +148,7 @@ private:
                                    ? job_.target.what.tensors[whole.tensor].boxes.front().box[k].size()
                                    : job_.target.grain[k];
             if (side > step) side = side / step * step;
+            if (job_.target.compressed()) side = std::max(side, step);
             sides.push_back(side);
         }
         return sides;
@@ -167,7 +174,7 @@ private:
                 break;
             }
             if (k + 1 < halvings.size()) cut_further(whole, halvings, k + 1, looked, visit);
-            if (sides[k] == 1 || looked.over()) break;
+            if (sides[k] <= step_of(k) || looked.over()) break;
         }
         halvings[k] = 0;
     }
@@ -196,6 +203,13 @@ private:
             current_.push_back(std::move(block));
             return {};
         }
+        if (job_.target.compressed())
+            return fail(
+                Code::infeasible,
+                fmt::format("a chunk of {} has {} bytes, and there is room for {}: choose smaller chunks, or more "
+                            "memory",
+                            in_quotes(job_.target.what.tensors[block.tensor].name), job_.target.what.piece_bytes,
+                            capacity_));
         const auto longest = std::ranges::max_element(block.box, {}, &Interval::size);
         if (longest == block.box.end() || longest->size() == 1)
             return fail(

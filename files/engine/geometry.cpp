@@ -140,6 +140,7 @@ private:
         Overlap overlap;
         overlap.file = stored.file;
         overlap.from = job_.source.tensors[move.source].dtype;
+        overlap.swapped = job_.source.tensors[move.source].swapped;
         overlap.to = job_.target.what.tensors[move.target].dtype;
         const Region whole = region_in(stored, shared, size_of(overlap.from));
         overlap.in_file = {whole.offset_bytes, whole.element_bytes, {}, {}};
@@ -190,10 +191,13 @@ private:
                                  [](const Overlap& one) { return std::tuple(one.file, one.begin, one.end); });
         for (std::size_t i = 0; i < made_.overlaps.size(); ++i) {
             const Overlap& one = made_.overlaps[i];
+            const Index piece = std::max<Index>(job_.source.piece_bytes, 1);
+            const Index begin = one.begin / piece * piece;
+            const Index end = ceil_divide(one.end, piece) * piece;
             const bool goes_on = !made_.reads.empty() && made_.reads.back().file == one.file &&
-                                 one.begin - made_.reads.back().end <= gap_max();
-            if (!goes_on) made_.reads.push_back({one.file, one.begin, one.end, i, i});
-            made_.reads.back().end = std::max(made_.reads.back().end, one.end);
+                                 begin - made_.reads.back().end <= gap_max();
+            if (!goes_on) made_.reads.push_back({one.file, begin, end, i, i});
+            made_.reads.back().end = std::max(made_.reads.back().end, end);
             made_.reads.back().last = i + 1;
         }
     }

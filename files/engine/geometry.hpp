@@ -16,9 +16,11 @@ struct Overlap {
     Region in_memory;
     Index begin = 0;  ///< bytes of the file between the first and the last element
     Index end = 0;
+    bool swapped = false;  ///< the file has big-endian elements
 };
 
-/// Bytes of a source file that are read together, and the overlaps that begin in them.
+/// Bytes of a source file that are read together, and the overlaps that begin in them. Of a compressed file these are
+/// decoded bytes, in whole pieces.
 struct ReadRange {
     Index file = 0;
     Index begin = 0;

@@ -17,13 +17,28 @@ constexpr Index overhang = 16;  // bytes after a stretch, for an element that be
 constexpr Index write_max = Index{8} << 20;
 constexpr Index write_out_min = Index{1} << 20;
 
-std::vector<Stretch> stretches_of(const Geometry& geometry, Index bytes) {
+// The pieces of compressed files that the geometry has overlaps in.
+std::vector<Stretch> pieces_of(const Checkpoint& source, const Geometry& geometry) {
+    std::vector<Stretch> all;
+    for (std::size_t i = 0; i < geometry.reads.size(); ++i) {
+        const ReadRange& range = geometry.reads[i];
+        const std::vector<StoredPiece>& pieces = source.files[static_cast<std::size_t>(range.file)].pieces;
+        for (Index begin = range.begin; begin < range.end; begin += source.piece_bytes) {
+            const StoredPiece& piece = pieces[static_cast<std::size_t>(begin / source.piece_bytes)];
+            all.push_back({range.file, begin, begin + source.piece_bytes, i, piece.offset, piece.bytes});
+        }
+    }
+    return all;
+}
+
+std::vector<Stretch> stretches_of(const Checkpoint& source, const Geometry& geometry, Index bytes) {
+    if (source.piece_bytes > 0) return pieces_of(source, geometry);
     std::vector<Stretch> all;
     for (std::size_t i = 0; i < geometry.reads.size(); ++i) {
         const ReadRange& range = geometry.reads[i];
         for (Index begin = range.begin; begin < range.end;) {
             const Index end = std::min(range.end, (begin / bytes + 1) * bytes);
-            all.push_back({range.file, begin, end, i});
+            all.push_back({range.file, begin, end, i, begin, end - begin});
             begin = end;
         }
     }
@@ -71,6 +86,7 @@ private:
 
     void copy(Region source, const Region& target) const {
         source.offset_bytes -= begin_;
+        if (overlap_.swapped) return copy_swapped(overlap_.from, overlap_.to, source, target, stretch_, memory_);
         if (overlap_.from != overlap_.to)
             return cast_box(overlap_.from, overlap_.to, source, target, stretch_, memory_);
         BoxCopy(source, target).run(stretch_, memory_);
@@ -129,27 +145,80 @@ void Ahead::reach(Index bytes) {
         const Index next = asked_++;
         if (next >= std::ssize(stretches_)) return;
         const Stretch& stretch = stretches_[static_cast<std::size_t>(next)];
-        asked_bytes_ += stretch.end - stretch.begin;
+        asked_bytes_ += stretch.bytes;
         const auto file = files_->at(stretch.file);
         if (file)  // else the read says why not
-            (void)::posix_fadvise((*file)->descriptor(), stretch.begin, stretch.end - stretch.begin,
-                                  POSIX_FADV_WILLNEED);
+            (void)::posix_fadvise((*file)->descriptor(), stretch.at, stretch.bytes, POSIX_FADV_WILLNEED);
     }
 }
 
-SourceReader::SourceReader(const Job& job, Index stretch_bytes, Pages stretches)
+namespace {
+
+Index largest_piece(const Checkpoint& source) {
+    Index largest = 0;
+    for (const StoredFile& file : source.files)
+        for (const StoredPiece& piece : file.pieces) largest = std::max(largest, piece.bytes);
+    return largest;
+}
+
+// Blosc writes in its header how far apart it put bytes, so a decoder needs no size of elements.
+Result<Coder> decoder_of(const Checkpoint& source) {
+    RESHARD_TRY(auto& codecs, parse_codecs(source.codecs));
+    return Coder::make(std::move(codecs), 1);
+}
+
+// A worker's buffer: what it reads, or a decoded piece and a compressed one behind it.
+Index buffer_bytes_of(const Checkpoint& source, Index stretch_bytes) {
+    if (source.piece_bytes == 0) return stretch_bytes + overhang;
+    return saturating_add(source.piece_bytes, saturating_add(largest_piece(source), overhang));
+}
+
+}  // namespace
+
+Result<Index> reading_bytes(const Checkpoint& source, Index stretch_bytes) {
+    if (source.piece_bytes == 0) return stretch_bytes + 4096;
+    RESHARD_TRY(const auto& coder, decoder_of(source));
+    return saturating_add(saturating_add(buffer_bytes_of(source, 0), 4096), coder.decode_memory(source.piece_bytes));
+}
+
+SourceReader::SourceReader(const Job& job, Index stretch_bytes, Pages stretches, std::vector<Coder> coders)
     : job_(&job),
       stretch_bytes_(stretch_bytes),
+      buffer_bytes_(buffer_bytes_of(job.source, stretch_bytes)),
       stretches_(std::move(stretches)),
+      coders_(std::move(coders)),
       files_(std::make_unique<OpenFiles>(paths_of(job.source.files), &File::open_to_read)) {}
 
 Result<SourceReader> SourceReader::make(const Job& job, Index stretch_bytes) {
-    RESHARD_TRY(auto& stretches, Pages::allocate(job.workers * (stretch_bytes + overhang)));
-    return SourceReader(job, stretch_bytes, std::move(stretches));
+    RESHARD_TRY(auto& stretches,
+                Pages::allocate(saturating_multiply(job.workers, buffer_bytes_of(job.source, stretch_bytes))));
+    std::vector<Coder> coders;
+    for (Index worker = 0; job.source.piece_bytes > 0 && worker < job.workers; ++worker) {
+        RESHARD_TRY(auto& coder, decoder_of(job.source));
+        coders.push_back(std::move(coder));
+    }
+    return SourceReader(job, stretch_bytes, std::move(stretches), std::move(coders));
 }
 
 std::unique_ptr<Ahead> SourceReader::ahead_of(const Geometry& geometry) {
-    return std::make_unique<Ahead>(stretches_of(geometry, stretch_bytes_), *files_);
+    return std::make_unique<Ahead>(stretches_of(job_->source, geometry, stretch_bytes_), *files_);
+}
+
+// Brings the bytes of a stretch to `bytes`. Elements that begin in a stretch of a raw file may end behind it.
+Result<void> SourceReader::fetch(const Stretch& stretch, const ReadRange& range, Index worker, std::byte* bytes) {
+    RESHARD_TRY(const auto& file, files_->at(range.file));
+    if (coders_.empty()) {
+        const Index end = std::min(stretch.end + overhang - 1, range.end);
+        return file->read({bytes, static_cast<std::size_t>(end - stretch.begin)}, stretch.begin);
+    }
+    const std::span<std::byte> encoded(bytes + job_->source.piece_bytes, static_cast<std::size_t>(stretch.bytes));
+    RESHARD_CHECK(file->read(encoded, stretch.at));
+    const std::span<std::byte> decoded(bytes, static_cast<std::size_t>(job_->source.piece_bytes));
+    auto done = coders_[static_cast<std::size_t>(worker)].decode(encoded, decoded);
+    if (done) return {};
+    return fail(done.error().code, fmt::format("'{}': the chunk at byte {} {}",
+                                               job_->source.files[static_cast<std::size_t>(range.file)].path,
+                                               stretch.at, done.error().message));
 }
 
 Result<void> SourceReader::read(const Geometry& geometry, std::byte* memory) {
@@ -173,13 +242,10 @@ Result<void> SourceReader::read(const Geometry& geometry, std::byte* memory, Ahe
     std::atomic<Index> read_bytes{0};
     return for_each_number(std::ssize(stretches), job_->workers, [&](Index number, Index worker) -> Result<void> {
         const Stretch& stretch = stretches[static_cast<std::size_t>(number)];
-        const Index bytes_here = stretch.end - stretch.begin;
-        ahead.reach(read_bytes.fetch_add(bytes_here) + bytes_here + ahead_max);
+        ahead.reach(read_bytes.fetch_add(stretch.bytes) + stretch.bytes + ahead_max);
         const ReadRange& range = geometry.reads[stretch.range];
-        std::byte* const bytes = stretches_.at() + worker * (stretch_bytes_ + overhang);
-        const Index end = std::min(stretch.end + overhang - 1, range.end);
-        RESHARD_TRY(const auto& file, files_->at(range.file));
-        RESHARD_CHECK(file->read({bytes, static_cast<std::size_t>(end - stretch.begin)}, stretch.begin));
+        std::byte* const bytes = stretches_.at() + worker * buffer_bytes_;
+        RESHARD_CHECK(fetch(stretch, range, worker, bytes));
         const auto from = reach.begin() + static_cast<std::ptrdiff_t>(range.first);
         const auto to = reach.begin() + static_cast<std::ptrdiff_t>(range.last);
         auto i = static_cast<std::size_t>(std::upper_bound(from, to, stretch.begin) - reach.begin());
@@ -201,13 +267,20 @@ void place_from_memory(const Job& job, const Geometry& geometry, const std::byte
 }
 
 TargetWriter::TargetWriter(const Job& job, const OpenFolder& folder)
-    : sums(job.target.summed.size(), 0),
+    : sums(journal_numbers(job.target), 0),
       job_(&job),
       files_(std::make_unique<OpenFiles>(paths_of(job.target.what.files), open_in(folder, OpenFolder::Way::update))),
       mutex_(std::make_unique<std::mutex>()) {}
 
 Result<void> TargetWriter::write(const Geometry& geometry, const std::byte* memory,
                                  const std::function<void(Index)>& wrote) {
+    if (job_->target.compressed()) {
+        if (!pieces_) {
+            RESHARD_TRY(auto& made, PieceWriter::make(*job_));
+            pieces_.emplace(std::move(made));
+        }
+        return pieces_->write(geometry, memory, *files_, sums, wrote);
+    }
     const auto bytes_at = [&](Index at, Index begin, Index end) {
         return std::span(memory + at, static_cast<std::size_t>(end - begin));
     };

@@ -5,10 +5,12 @@
 #include <atomic>
 #include <functional>
 
+#include "files/base/codecs.hpp"
 #include "files/base/open_folder.hpp"
 #include "files/engine/geometry.hpp"
 #include "files/engine/memory.hpp"
 #include "files/engine/open_files.hpp"
+#include "files/engine/pieces.hpp"
 
 namespace reshard::files {
 
@@ -27,6 +29,8 @@ struct Stretch {
     Index begin = 0;
     Index end = 0;
     std::size_t range = 0;  ///< its number
+    Index at = 0;           ///< the place of its bytes in the file, before a compressed file is decoded
+    Index bytes = 0;        ///< there
 };
 
 /// Requests stretches from the disk before they are read, so that the disk always has several requests. Thread-safe.
@@ -45,6 +49,10 @@ private:
     std::atomic<Index> asked_bytes_{0};
 };
 
+/// Returns a bound of the bytes that a worker takes to read. `stretch_bytes`: that it reads at once from a file that is
+/// not compressed. Errors: as parse_codecs, as available.
+[[nodiscard]] Result<Index> reading_bytes(const Checkpoint& source, Index stretch_bytes);
+
 /// Reads source files and places their elements in memory. Each byte of a batch is read once, in the order of the
 /// files.
 class SourceReader {
@@ -61,11 +69,15 @@ public:
     [[nodiscard]] Result<void> read(const Geometry& geometry, std::byte* memory, Ahead& ahead);
 
 private:
-    SourceReader(const Job& job, Index stretch_bytes, Pages stretches);
+    SourceReader(const Job& job, Index stretch_bytes, Pages stretches, std::vector<Coder> coders);
+
+    [[nodiscard]] Result<void> fetch(const Stretch& stretch, const ReadRange& range, Index worker, std::byte* bytes);
 
     const Job* job_;
     Index stretch_bytes_;
+    Index buffer_bytes_;  // of each worker
     Pages stretches_;
+    std::vector<Coder> coders_;  // of each worker, if the files are compressed
     std::unique_ptr<OpenFiles> files_;
 };
 
@@ -83,7 +95,8 @@ public:
     [[nodiscard]] Result<void> write(const Geometry& geometry, const std::byte* memory,
                                      const std::function<void(Index)>& wrote = {});
 
-    /// The raw checksum of each of the job's summed bytes, over the bytes written so far.
+    /// What the journal keeps, as journal_numbers says: the raw checksum of each of the job's summed bytes, over the
+    /// bytes written so far; or the places of compressed pieces.
     std::vector<std::uint32_t> sums;
 
 private:
@@ -93,6 +106,7 @@ private:
     const Job* job_;
     std::unique_ptr<OpenFiles> files_;
     std::unique_ptr<std::mutex> mutex_;  // of sums
+    std::optional<PieceWriter> pieces_;  // of compressed files
 };
 
 /// Reads all summed bytes of the files in the folder again. Errors: io (other bytes than were written).

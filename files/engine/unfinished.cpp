@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "files/base/parallel.hpp"
+#include "files/engine/pieces.hpp"
 #include "files/formats/json_text.hpp"
 #include "src/base/try.hpp"
 
@@ -156,7 +157,7 @@ Result<Unfinished> Unfinished::begin(const std::string& to, bool single, const s
     made.keep_ = resume;
     RESHARD_CHECK(may_name(to, single));  // another run may have ended since
     if (!made.partial_.has(mark_name)) RESHARD_CHECK(write_whole(made.partial_, mark_name, ""));
-    RESHARD_CHECK(made.journal_.begin(job, files.summed.size(), !resume));
+    RESHARD_CHECK(made.journal_.begin(job, journal_numbers(files), !resume));
     if (made.journal_.batches() == 0) RESHARD_CHECK(made.partial_.remove(files_name));
     RESHARD_CHECK(made.partial_.make_folder(files_name, 0777));
     return std::move(made);
@@ -175,7 +176,7 @@ Result<void> Unfinished::reserve(const NewFiles& files) {
     for (const StoredFile& one : files.what.files) {
         RESHARD_CHECK(in.make_parents(one.path));
         RESHARD_TRY(const auto& file, in.file(one.path, OpenFolder::Way::take));
-        RESHARD_CHECK(file.reserve(one.bytes));
+        RESHARD_CHECK(file.reserve(files.compressed() ? 0 : one.bytes));  // nobody knows compressed sizes yet
     }
     for (const FixedBytes& fixed : files.fixed) {
         const StoredFile& one = files.what.files[static_cast<std::size_t>(fixed.file)];
@@ -196,10 +197,11 @@ Result<void> sync_files(const OpenFolder& folder, const NewFiles& files, std::sp
     });
 }
 
-Result<void> Unfinished::flush(const NewFiles& files, const std::string& manifest, Index workers) {
+Result<void> Unfinished::flush(const NewFiles& files, const std::string& manifest, Index workers, bool durable) {
     RESHARD_TRY(const auto& in, folder());
     for (const auto& [name, text] : files.texts) RESHARD_CHECK(write_whole(in, name, text));
     RESHARD_CHECK(write_whole(in, manifest_name, manifest));
+    if (!durable) return {};
     std::vector<Index> all(files.what.files.size());
     std::iota(all.begin(), all.end(), Index{0});
     RESHARD_CHECK(sync_files(in, files, all, workers));

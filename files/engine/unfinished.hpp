@@ -25,8 +25,9 @@ public:
 
     /// Makes the files, in their full size and with their headers. Errors: io.
     [[nodiscard]] Result<void> reserve(const NewFiles& files);
-    /// Brings everything to the disk, with the small files and `manifest`. Errors: io.
-    [[nodiscard]] Result<void> flush(const NewFiles& files, const std::string& manifest, Index workers);
+    /// Adds the small files and `manifest`. If `durable`, brings everything to the disk. Errors: io.
+    [[nodiscard]] Result<void> flush(const NewFiles& files, const std::string& manifest, Index workers,
+                                     bool durable = true);
     /// Gives the target its name. Errors: io.
     [[nodiscard]] Result<void> finish(const NewFiles& files);
     /// Removes the folder that a killed run has left, if this library made it and no process uses it.

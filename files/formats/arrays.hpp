@@ -1,4 +1,4 @@
-// Single arrays: .npy files, and folders of zarr v3 (zarr.hpp).
+// Single arrays: .npy files. Folders of zarr are in zarr.hpp.
 #pragma once
 
 #include "files/formats/new_files.hpp"
@@ -16,12 +16,16 @@ struct OpenedNpy {
 [[nodiscard]] Result<OpenedNpy> open_npy_header(const std::string& path);
 
 /// Opens an .npy file as a checkpoint of one tensor, which is named after the file. Errors: as parse_npy; unsupported
-/// (raw or big-endian elements).
+/// (raw elements).
 [[nodiscard]] Result<Checkpoint> open_npy(const std::string& path);
 
-/// Describe the files of one tensor in Form::npy and Form::zarr. Errors: mismatch (several tensors, or a cut one);
-/// unsupported; overflow; usage (chunks and shards that do not fit the array).
+/// Returns the name of a file or folder up to its last dot, which is the name of the array in it.
+[[nodiscard]] std::string stem_of(const std::string& path);
+
+/// Returns the only tensor. Errors: mismatch (several tensors, or a cut one).
+[[nodiscard]] Result<NewTensor> only_tensor(const NewContents& contents);
+
+/// Describes the file of one tensor in Form::npy. Errors: as only_tensor; unsupported; overflow.
 [[nodiscard]] Result<NewFiles> new_npy(const NewContents& contents);
-[[nodiscard]] Result<NewFiles> new_zarr(const NewContents& contents);
 
 }  // namespace reshard::files

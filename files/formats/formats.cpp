@@ -33,11 +33,14 @@ constexpr std::array table = {
            [](const Found& found) { return open_npy(found.path); }, new_npy},
     Format{Form::single, "single", ".safetensors", "a .safetensors file", true, true,
            [](const Found& found) { return !found.folder; }, open_single, new_single},
-    Format{Form::zarr, "zarr", ".zarr", "a folder of zarr v3", false, true,
+    Format{Form::zarr, "zarr", ".zarr", "a folder of zarr v3 or v2", false, true,
            [](const Found& found) { return found.has("zarr.json"); },
            [](const Found& found) { return open_zarr(found.path); }, new_zarr},
     Format{Form::index, "index", "", a_folder, false, true, [](const Found& found) { return found.has(index_name); },
            open_index, new_index},
+    Format{Form::zarr2, "zarr2", "", "a folder of zarr v3 or v2", false, true,
+           [](const Found& found) { return found.has(".zarray"); },
+           [](const Found& found) { return open_zarr2(found.path); }, new_zarr2},
     Format{Form::ranks, "ranks", "", a_folder, false, false, is_folder_of_ranks, open_ranks, new_ranks},
     Format{Form::dcp, "dcp", "", a_folder, false, false, [](const Found&) { return true; }, open_folder, new_dcp}};
 

@@ -11,6 +11,7 @@ struct NewTensor {
     DType dtype = DType::f32;
     std::vector<Index> shape;
     std::shared_ptr<const Layout> layout;  ///< of any element type
+    FileType type = {};                    ///< of elements that are only copied
 };
 
 /// Bytes that are known before any tensor is read.
@@ -34,6 +35,12 @@ struct NewFiles {
     std::vector<SummedBytes> summed;  ///< by file and place
     std::vector<std::pair<std::string, std::string>> texts;  ///< small files: name, text
     std::vector<Index> grain = {};  ///< of one tensor: cuts at multiples of these leave files whole
+    /// Of compressed files. The offsets of boxes and the sizes of files count decoded bytes until the files are sealed.
+    /// A batch holds whole pieces, so every cut is at a multiple of `grain`.
+    Index pieces_each = 1;  ///< pieces of each file
+    bool indexed = false;   ///< a file ends with an index of zarr that says where its pieces are
+    std::string fill = {};  ///< bytes of an element outside of the array
+    [[nodiscard]] bool compressed() const { return what.piece_bytes > 0; }
 };
 
 /// The most boxes of tensors that files of ranks have, unless the memory allows fewer.
@@ -45,6 +52,7 @@ struct NewContents {
     const ConvertOptions& options;
     const std::string& file;          ///< its name, if the form is one file
     const std::string& rest;          ///< as Checkpoint::rest
+    const std::string& codecs;        ///< as Checkpoint::codecs of the source
     Index boxes_max = new_boxes_max;  ///< in files of ranks
 };
 

@@ -28,7 +28,7 @@ public:
     explicit Writer(const NewContents& contents)
         : tensors_(contents.tensors), options_(contents.options), boxes_max_(contents.boxes_max) {
         for (const NewTensor& tensor : tensors_)
-            made_.what.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, {}});
+            made_.what.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, {}, "", tensor.type});
     }
 
     Result<NewFiles> single(const std::string& file) {
@@ -138,6 +138,17 @@ private:
                         boxes_max_));
     }
 
+    // Fails if a tile cuts through an element that is no whole number of bytes.
+    static Result<void> whole_elements(const NewTensor& tensor, const Tile& tile) {
+        if (tensor.type.name.empty() || tile.empty()) return {};
+        for (const Interval& interval : tile.back().intervals)
+            for (const Index at : {interval.begin, interval.end})
+                if (auto cut = shape_in_elements(tensor.type, tensor.dtype, {at}); !cut)
+                    return fail(cut.error().code, fmt::format("{} is cut through an element: {}",
+                                                              in_quotes(tensor.name), cut.error().message));
+        return {};
+    }
+
     // Gives each tile of the tensor to the holder with the fewest bytes so far.
     Result<void> deal(std::size_t i, std::vector<std::vector<Held>>& files, std::vector<Index>& bytes) {
         const Layout& layout = *tensors_[i].layout;
@@ -175,8 +186,11 @@ private:
         std::ranges::stable_sort(held, std::greater(),
                                  [&](const Held& one) { return size_of(tensors_[one.tensor].dtype); });
         std::vector<SafetensorsEntry> entries;
-        for (const Held& one : held)
-            entries.push_back({tensors_[one.tensor].name, tensors_[one.tensor].dtype, extents(one.tile)});
+        for (const Held& one : held) {
+            const NewTensor& tensor = tensors_[one.tensor];
+            RESHARD_CHECK(whole_elements(tensor, one.tile));
+            entries.push_back({tensor.name, tensor.dtype, extents(one.tile), 0, 0, tensor.type});
+        }
         RESHARD_TRY(auto& head, write_safetensors(entries, extra));
         const auto file = static_cast<Index>(made_.what.files.size());
         made_.what.files.push_back({name, entries.empty() ? static_cast<Index>(head.size()) : entries.back().end});

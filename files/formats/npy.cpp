@@ -149,6 +149,18 @@ Result<NpyHeader> parse_npy(std::string_view start, Index file_bytes) {
     return header;
 }
 
+namespace {
+
+// True for [ns] and [25s]: a unit of numpy's times in brackets.
+bool is_unit(std::string_view text) {
+    if (text.size() < 3 || text.size() > 16 || text.front() != '[' || text.back() != ']') return false;
+    return std::ranges::all_of(text.substr(1, text.size() - 2), [](char one) {
+        return (one >= '0' && one <= '9') || (one >= 'a' && one <= 'z') || (one >= 'A' && one <= 'Z');
+    });
+}
+
+}  // namespace
+
 Result<Element> parse_descr(std::string_view descr) {
     const auto unknown = [&] {
         return fail(Code::unsupported, fmt::format("npy elements of type {} are not supported", in_quotes(descr)));
@@ -157,11 +169,18 @@ Result<Element> parse_descr(std::string_view descr) {
     Element element;
     element.kind = descr[1];
     element.big_endian = descr[0] == '>';
-    const std::string_view digits = descr.substr(2);
+    std::string_view digits = descr.substr(2);
+    const bool time = (element.kind == 'M' || element.kind == 'm') && descr[0] != '|';
+    if (time) {
+        const std::size_t unit = descr.find('[');
+        if (unit != std::string_view::npos && !is_unit(descr.substr(unit))) return unknown();
+        digits = digits.substr(0, std::min(unit, descr.size()) - 2);
+        if (digits != "8") return unknown();
+    }
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), element.bytes);
     if (error != std::errc() || end != digits.data() + digits.size()) return unknown();
     const std::string_view kind = descr.substr(1);
-    if (kind != "V1" && kind != "V2" && !tables::find_dtype(&tables::DTypeRow::numpy, kind)) return unknown();
+    if (!time && kind != "V1" && kind != "V2" && !tables::find_dtype(&tables::DTypeRow::numpy, kind)) return unknown();
     // '|' says that byte order has no meaning, which is true of single bytes and of raw ones only.
     const bool orderless = element.bytes == 1 || element.kind == 'V';
     const bool order_known = descr[0] == '<' || descr[0] == '>' || descr[0] == '=' || (descr[0] == '|' && orderless);
@@ -180,11 +199,32 @@ Result<DType> dtype_of(const Element& element, std::optional<DType> as) {
                                                 size_of(*as), element.bytes));
     }
     if (const auto found = tables::find_dtype(&tables::DTypeRow::numpy, had)) return *found;
+    if (element.kind == 'M' || element.kind == 'm') return fail(Code::unsupported, "the file's elements are times");
     return fail(Code::unsupported,
                 fmt::format("the file's elements are raw ({}): say what they are with --dtype", had));
 }
 
-std::string descr_of(DType dtype) {
+Result<FileElements> elements_of(std::string_view descr) {
+    RESHARD_TRY(const auto& element, parse_descr(descr));
+    const bool swapped = element.big_endian && element.bytes > 1;
+    if (element.kind == 'V') return fail(Code::unsupported, "its elements are raw, of no known type");
+    if (element.kind == 'M' || element.kind == 'm') {
+        const char* const what = element.kind == 'M' ? "datetime64" : "timedelta64";
+        return FileElements{DType::i64, {fmt::format("{}{}", what, descr.substr(3)), 64}, swapped};
+    }
+    RESHARD_TRY(const auto& dtype, dtype_of(element, std::nullopt));
+    return FileElements{dtype, {}, swapped};
+}
+
+bool is_time(const FileType& type) {
+    return type.name.starts_with("datetime64") || type.name.starts_with("timedelta64");
+}
+
+std::string descr_of(DType dtype, const FileType& type) {
+    constexpr std::size_t before_unit = sizeof("timedelta64") - 1;
+    if (type.name.starts_with("datetime64")) return "<M8" + type.name.substr(before_unit - 1);
+    if (type.name.starts_with("timedelta64")) return "<m8" + type.name.substr(before_unit);
+    if (!type.name.empty()) return fmt::format("|V{}", size_of(dtype));
     const tables::DTypeRow& row = tables::row(dtype);
     return (row.bytes == 1 ? "|" : "<") + (row.numpy.empty() ? fmt::format("V{}", row.bytes) : std::string(row.numpy));
 }

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reshard/layout.hpp"
+#include "reshard/files/checkpoint.hpp"
 
 namespace reshard::files {
 
@@ -36,8 +36,20 @@ inline constexpr Index npy_start_max = Index{1} << 20;
 /// mismatch, unsupported.
 [[nodiscard]] Result<DType> dtype_of(const Element& element, std::optional<DType> as);
 
-/// Returns numpy's text for a dtype, little-endian. Types that numpy lacks are raw bytes of their size.
-[[nodiscard]] std::string descr_of(DType dtype);
+/// The elements of an array in a file.
+struct FileElements {
+    DType dtype = DType::f32;
+    FileType type;         ///< of times, such as datetime64[ns], whose dtype is i64
+    bool swapped = false;  ///< big-endian
+};
+/// Reads numpy's text for a type: <f4, >i8, <M8[ns]. Errors: unsupported.
+[[nodiscard]] Result<FileElements> elements_of(std::string_view descr);
+
+/// True for datetime64 and timedelta64.
+[[nodiscard]] bool is_time(const FileType& type);
+
+/// Returns numpy's text for a type, little-endian. Types that numpy lacks are raw bytes of their size.
+[[nodiscard]] std::string descr_of(DType dtype, const FileType& type = {});
 
 /// Returns a version 1.0 header that ends on a multiple of 64 bytes. A descr that begins with [ describes records. pre:
 /// the dimensions fit into such a header.

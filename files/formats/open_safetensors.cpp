@@ -52,11 +52,14 @@ public:
                              fmt::format("{} is in it, and the index does not say so", in_quotes(entry.name)));
             ++met;
             const auto [known, fresh] = by_name_.emplace(entry.name, made_.tensors.size());
-            if (fresh) made_.tensors.push_back({entry.name, entry.dtype, entry.shape, {}});
+            if (fresh) made_.tensors.push_back({entry.name, entry.dtype, entry.shape, {}, "", entry.type});
             StoredTensor& tensor = made_.tensors[known->second];
             if (!fresh && !*offsets)
                 return wrong(Code::io, fmt::format("{} is in another file, too", in_quotes(entry.name)));
-            if (tensor.dtype != entry.dtype || tensor.shape.size() != entry.shape.size())
+            if (*offsets && !entry.type.name.empty() && entry.type.bits != 8 * size_of(entry.dtype))
+                return wrong(Code::unsupported, fmt::format("{} has elements of {} bits, and torch DCP cuts bytes",
+                                                            in_quotes(entry.name), entry.type.bits));
+            if (tensor.dtype != entry.dtype || tensor.type != entry.type || tensor.shape.size() != entry.shape.size())
                 return wrong(Code::io,
                              fmt::format("{} has another type or rank than in the file before", in_quotes(entry.name)));
             StoredBox box = stored(entry, file, *offsets ? (*offsets)->at(entry.name) : std::vector<Index>());
@@ -132,9 +135,9 @@ Result<Checkpoint> open_ranks(const Found& found) {
         for (StoredTensor& tensor : own.tensors) {
             const auto [known, fresh] = by_name.emplace(tensor.name, made.tensors.size());
             for (Index other = 0; fresh && other < ranks; ++other)
-                made.tensors.push_back({tensor.name, tensor.dtype, {}, {}});
+                made.tensors.push_back({tensor.name, tensor.dtype, {}, {}, "", tensor.type});
             StoredTensor& place = made.tensors[known->second + static_cast<std::size_t>(rank)];
-            if (place.dtype != tensor.dtype)
+            if (place.dtype != tensor.dtype || place.type != tensor.type)
                 return fail(Code::io, fmt::format("{} has another type on rank {}", in_quotes(tensor.name), rank));
             for (StoredBox& box : tensor.boxes) box.file += before;
             place.shape = std::move(tensor.shape);

@@ -21,11 +21,14 @@ struct Known {
     bool of_torch = false;  // the sentence ends with `pickles`
 };
 
-constexpr std::array<Known, 15> known = {
+constexpr std::array<Known, 18> known = {
     {{"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv, "an archive of torch.save before version 1.6",
       true},
      {"GGUF"sv, "a GGUF file, which is not read: convert the model that it was made from"},
      {"\x89HDF\r\n\x1a\n"sv, "an HDF5 file, which is not read: write its arrays as .npy, .zarr or .safetensors"},
+     {"CDF\x01"sv, "a NetCDF file, which is not read: write its arrays as .npy, .zarr or .safetensors"},
+     {"CDF\x02"sv, "a NetCDF file, which is not read: write its arrays as .npy, .zarr or .safetensors"},
+     {"CDF\x05"sv, "a NetCDF file, which is not read: write its arrays as .npy, .zarr or .safetensors"},
      {"\x93NUMPY"sv, "an .npy file: give it a name that ends in .npy"},
      {"\x1f\x8b"sv, "compressed with gzip: decompress it first"},
      {"\x28\xb5\x2f\xfd"sv, "compressed with zstd: decompress it first"},
@@ -65,18 +68,28 @@ std::string zip(std::string_view start) {
 
 struct KnownName {
     std::string_view begin;
-    std::string_view end;  // empty: `begin` is the whole name
+    std::string_view end;  // empty: `begin` is the whole name; *: any
     std::string_view what;
     bool of_torch = false;
 };
 
-constexpr std::array<KnownName, 9> known_names = {
+constexpr std::string_view an_orbax =
+    "a checkpoint of Orbax (OCDBT), which is not read: restore it with Orbax, and write its arrays as .zarr or "
+    ".safetensors";
+
+constexpr std::array<KnownName, 13> known_names = {
     {{".metadata", "",
       "a checkpoint of torch.distributed.checkpoint (.distcp), whose .metadata is a pickle: "
       "reshard.distcp.to_safetensors of the Python package, with torch, writes it as .safetensors"},
-     {".zarray", "", "an array of zarr version 2: write it as version 3, with zarr_format=3"},
-     {".zgroup", "", "a group of zarr version 2: write its arrays as version 3, with zarr_format=3"},
-     {"manifest.ocdbt", "", "an OCDBT store of Orbax: write its arrays as .zarr or .safetensors"},
+     {"", ".distcp",
+      "a checkpoint of torch.distributed.checkpoint without its .metadata: reshard.distcp.to_safetensors of the Python "
+      "package, with torch, writes a whole one as .safetensors"},
+     {".zgroup", "", "a group of zarr v2: name one of the arrays in it"},
+     {"manifest.ocdbt", "", an_orbax},
+     {"ocdbt.process_", "*", an_orbax},
+     {"_METADATA", "", an_orbax},
+     {"_CHECKPOINT_METADATA", "", an_orbax},
+     {"", ".nc", "a folder of NetCDF files, which are not read: write their arrays as .npy, .zarr or .safetensors"},
      {"", ".pth", "a folder of archives of torch.save", true},
      {"", ".pt", "a folder of archives of torch.save", true},
      {"pytorch_model", ".bin", "a folder of archives of torch.save", true},
@@ -84,6 +97,7 @@ constexpr std::array<KnownName, 9> known_names = {
      {"", ".h5", "a folder of HDF5 files, which are not read: write their arrays as .npy, .zarr or .safetensors"}}};
 
 bool fits(const KnownName& one, std::string_view name) {
+    if (one.end == "*") return name.starts_with(one.begin);
     return one.end.empty() ? name == one.begin : name.starts_with(one.begin) && name.ends_with(one.end);
 }
 

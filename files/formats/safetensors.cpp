@@ -6,14 +6,44 @@
 #include <fmt/format.h>
 
 #include "files/formats/json_text.hpp"
+#include "files/formats/npy.hpp"
 #include "src/base/try.hpp"
 #include "src/tables/dtypes.hpp"
 
 namespace reshard::files {
 namespace {
 
+using namespace std::string_view_literals;
+
 tl::unexpected<Error> lies(const std::string& name, std::string_view what) {
     return fail(Code::io, fmt::format("{} {}", in_quotes(name), what));
+}
+
+constexpr std::array known_types = {std::pair{"F4"sv, 4},          std::pair{"F6_E2M3"sv, 6},
+                                    std::pair{"F6_E3M2"sv, 6},     std::pair{"F8_E8M0"sv, 8},
+                                    std::pair{"F8_E4M3FNUZ"sv, 8}, std::pair{"F8_E5M2FNUZ"sv, 8}};
+
+// An element type that is only copied. The bytes between the offsets say how wide an unknown one is.
+Result<void> read_other_type(const std::string& type, SafetensorsEntry& entry) {
+    Index count = 1;
+    for (const Index extent : entry.shape) count = saturating_multiply(count, extent);
+    const Index bytes = entry.end - entry.begin;
+    const auto known = std::ranges::find(known_types, type, &std::pair<std::string_view, int>::first);
+    Index bits = known != known_types.end() ? known->second : 8;
+    if (known == known_types.end() && count > 0) {
+        bits = saturating_multiply(bytes, 8) / count;
+        constexpr Index bits_max = 1024;
+        if (bits < 1 || bits > bits_max || saturating_multiply(bits, count) != saturating_multiply(bytes, 8))
+            return fail(Code::unsupported,
+                        fmt::format("{} has {} elements of type {} in {} bytes, so their width is not known",
+                                    in_quotes(entry.name), count, in_quotes(type), bytes));
+    }
+    entry.type = {type, bits};
+    auto made = carried(entry.type, std::move(entry.shape));
+    if (!made) return fail(made.error().code, fmt::format("{} {}", in_quotes(entry.name), made.error().message));
+    entry.dtype = made->dtype;
+    entry.shape = std::move(made->shape);
+    return {};
 }
 
 // Reads an entry of the JSON. Its begin and end count from the end of the header.
@@ -26,9 +56,6 @@ Result<SafetensorsEntry> read_entry(const std::string& name, const Json& json) {
     if (!json["dtype"].is_string()) return lies(name, "has a dtype that is no text");
     const auto dtype = json["dtype"].get<std::string>();
     const auto found = tables::find_dtype(&tables::DTypeRow::safetensors, dtype);
-    if (!found)
-        return fail(Code::unsupported, fmt::format("{} has elements of type {}", in_quotes(name), in_quotes(dtype)));
-    entry.dtype = *found;
     auto shape = whole_numbers(json["shape"]);
     if (!shape) return lies(name, "has a shape that is no list of numbers from 0 to 2^63 - 1");
     if (std::ssize(*shape) > dims_max)
@@ -41,6 +68,11 @@ Result<SafetensorsEntry> read_entry(const std::string& name, const Json& json) {
     entry.begin = offsets->front();
     entry.end = offsets->back();
     if (entry.end < entry.begin) return lies(name, "ends before it begins");
+    if (found) {
+        entry.dtype = *found;
+    } else {
+        RESHARD_CHECK(read_other_type(dtype, entry));
+    }
     const auto bytes = dense_bytes(entry.dtype, entry.shape);
     if (!bytes) return lies(name, "has more bytes than 64 bits can count");
     if (*bytes != entry.end - entry.begin)
@@ -58,6 +90,29 @@ Result<void> read_metadata(const Json& json, SafetensorsHeader& header) {
 }
 
 }  // namespace
+
+Result<Carried> carried(const FileType& type, std::vector<Index> shape) {
+    for (const DType dtype : {DType::u8, DType::u16, DType::u32, DType::u64})
+        if (8 * size_of(dtype) == type.bits) return Carried{dtype, std::move(shape)};
+    if (shape.empty()) return fail(Code::unsupported, fmt::format("is one element of {} bits", type.bits));
+    const auto bits = checked_multiply(shape.back(), type.bits);
+    if (!bits) return fail(Code::io, "has more bytes than 64 bits can count");
+    if (*bits % 8 != 0)
+        return fail(Code::unsupported, fmt::format("has rows of {} elements of {} bits, which are no whole bytes",
+                                                   shape.back(), type.bits));
+    shape.back() = *bits / 8;
+    return Carried{DType::u8, std::move(shape)};
+}
+
+Result<std::vector<Index>> shape_in_elements(const FileType& type, DType dtype, std::vector<Index> shape) {
+    if (type.name.empty() || type.bits == 8 * size_of(dtype)) return shape;
+    const auto bits = checked_multiply(shape.back(), 8);
+    if (!bits || *bits % type.bits != 0)
+        return fail(Code::unsupported, fmt::format("{} bytes are no whole elements of {}, which have {} bits",
+                                                   shape.back(), in_quotes(type.name), type.bits));
+    shape.back() = *bits / type.bits;
+    return shape;
+}
 
 Result<Index> dense_bytes(DType dtype, std::span<const Index> shape) {
     if (std::ranges::find(shape, 0) != shape.end()) return 0;
@@ -131,14 +186,17 @@ Result<std::string> write_safetensors(std::vector<SafetensorsEntry>& tensors,
     if (!metadata.empty()) json["__metadata__"] = metadata;
     Index end = 0;
     for (SafetensorsEntry& entry : tensors) {
-        const std::string_view type = tables::row(entry.dtype).safetensors;
-        if (type.empty())
+        const std::string_view type = entry.type.name.empty() ? tables::row(entry.dtype).safetensors : entry.type.name;
+        if (type.empty() || is_time(entry.type))
             return fail(Code::unsupported, fmt::format("{}: safetensors have no elements of type {}",
-                                                       in_quotes(entry.name), name(entry.dtype)));
+                                                       in_quotes(entry.name), type.empty() ? name(entry.dtype) : type));
+        const auto shape = shape_in_elements(entry.type, entry.dtype, entry.shape);
+        if (!shape)
+            return fail(shape.error().code, fmt::format("{}: {}", in_quotes(entry.name), shape.error().message));
         RESHARD_TRY(const auto& bytes, dense_bytes(entry.dtype, entry.shape));
         const auto next = checked_add(end, bytes);
         if (!next) return fail(Code::overflow, "a file would have more bytes than 64 bits can count");
-        append(json, entry.name, {{"dtype", type}, {"shape", entry.shape}, {"data_offsets", {end, *next}}});
+        append(json, entry.name, {{"dtype", type}, {"shape", *shape}, {"data_offsets", {end, *next}}});
         entry.begin = end;
         entry.end = end = *next;
     }

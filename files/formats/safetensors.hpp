@@ -15,6 +15,7 @@ struct SafetensorsEntry {
     std::vector<Index> shape;
     Index begin = 0;  ///< bytes from the start of the file
     Index end = 0;
+    FileType type = {};  ///< of elements that are only copied
 };
 
 struct SafetensorsHeader {
@@ -30,7 +31,8 @@ inline constexpr Index dims_max = 255;  ///< of an array in a file of any form
 [[nodiscard]] Result<Index> safetensors_header_bytes(std::string_view start, Index file_bytes);
 
 /// Reads the JSON. Errors: io (a key twice; offsets that overlap, leave holes, or do not end with the file; sizes that
-/// do not fit shapes or 64 bits); unsupported (unknown element types, more than dims_max dimensions).
+/// do not fit shapes or 64 bits); unsupported (more than dims_max dimensions; rows of small elements that are no whole
+/// bytes). An unknown element type is a FileType, whose width comes from the offsets.
 [[nodiscard]] Result<SafetensorsHeader> parse_safetensors(std::string_view text, Index file_bytes);
 
 /// Returns the first bytes of a file whose tensors follow each other in this order, and sets each begin and end. Their
@@ -41,6 +43,16 @@ inline constexpr Index dims_max = 255;  ///< of an array in a file of any form
 
 /// Returns the bytes of a dense tensor. Errors: overflow.
 [[nodiscard]] Result<Index> dense_bytes(DType dtype, std::span<const Index> shape);
+
+/// Returns the dtype that carries elements of so many bits, and the shape with which it does so: see FileType. Errors:
+/// unsupported (rows that are no whole bytes).
+struct Carried {
+    DType dtype = DType::u8;
+    std::vector<Index> shape;
+};
+[[nodiscard]] Result<Carried> carried(const FileType& type, std::vector<Index> shape);
+/// Returns the shape in elements of the type. Errors: unsupported (a cut through an element).
+[[nodiscard]] Result<std::vector<Index>> shape_in_elements(const FileType& type, DType dtype, std::vector<Index> shape);
 
 /// Returns row-major strides in bytes.
 [[nodiscard]] std::vector<Index> dense_strides(std::span<const Index> extents, Index element_bytes);

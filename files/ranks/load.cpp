@@ -73,7 +73,8 @@ Result<Loading> prepare(const Backend& backend, const std::string& path, const C
         target.layout = in_dtype(target.layout, target.dtype);
     }
     RESHARD_TRY(auto& parts, parts_of(loading.job.source, wanted));
-    RESHARD_TRY(const auto& room, room_of(options.memory, stretch_bytes_of(options.memory), options, backend));
+    RESHARD_TRY(const auto& worker, reading_bytes(loading.job.source, stretch_bytes_of(options.memory)));
+    RESHARD_TRY(const auto& room, room_of(options.memory, worker, options, backend));
     RESHARD_ASSIGN(loading.rounds, rounds_of(std::move(parts), backend.size(), options.granule, room, &share_bytes));
     add_rounds(loading, backend.rank());
     complete(loading.job, options);

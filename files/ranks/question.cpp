@@ -52,11 +52,12 @@ Index workers_of(const ConvertOptions& options, const Backend& backend) {
 Index stretch_bytes_of(Index memory) { return std::clamp<Index>(memory / 32, 1 << 16, 1 << 22) / 4096 * 4096; }
 
 Result<Index> room_of(Index memory, Index stretch_bytes, const ConvertOptions& options, const Backend& backend) {
-    const Index room = memory - workers_of(options, backend) * (stretch_bytes + 4096);
+    const Index held = saturating_multiply(workers_of(options, backend), saturating_add(stretch_bytes, 4096));
+    const Index room = memory - held;
     constexpr Index least = 1 << 16;
     if (room >= least) return room;
     return fail(Code::infeasible,
-                fmt::format("{} bytes of memory are too few; {} are the least", memory, memory - room + least));
+                fmt::format("{} bytes of memory are too few; {} are the least", memory, saturating_add(held, least)));
 }
 
 }  // namespace reshard::files

@@ -108,11 +108,13 @@ Result<Saving> prepare(const Backend& backend, const std::string& file, std::spa
     RESHARD_CHECK(sensible(options));
     if (!says_end(options.rules, "source"))
         return fail(Code::usage, "rules must say where the tensors are: a line `source` and a mesh, then layouts");
+    if (!options.codec.empty() && options.codec != "none")
+        return fail(Code::unsupported, "ranks write zarr without compression; convert it to compress it");
     Saving saving;
     RESHARD_TRY(const auto& list, list_of(tiles));
     RESHARD_TRY(const auto& wanted, wanted_of(with_ends(options.rules, options.form), list, options.casts));
     RESHARD_ASSIGN(saving.tensors, tensors_of(tiles, wanted, backend));
-    RESHARD_ASSIGN(saving.job.target, new_files({wanted.targets, options, file, {}}));
+    RESHARD_ASSIGN(saving.job.target, new_files({wanted.targets, options, file, {}, {}}));
     for (const StoredTensor& tensor : saving.job.target.what.tensors) saving.job.target_boxes.emplace_back(tensor);
     RESHARD_TRY(auto& parts, parts_of(saving.job, wanted));
     RESHARD_TRY(const auto& room, room_of(options.memory, 0, options, backend));

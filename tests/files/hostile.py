@@ -1,6 +1,7 @@
 """Draws invalid checkpoints: a folder `in`, and the arguments for the tool. The generator alone decides, so its seed repeats
 a case."""
 
+import gzip
 import json
 import os
 import socket
@@ -172,11 +173,20 @@ def index(rng, place):
     return ["in"]
 
 
+BOMB = gzip.compress(b"\0" * (1 << 26), 1)  # decodes to 64 MiB
+
+
 def zarr(rng, place):
     sharded = rng.random() < 0.4
     shape = [rng.choice([1, 4, 5, 8]) for _ in range(rng.choice([0, 1, 2, 3]))]
     chunk = [rng.choice([1, 2, 4]) for _ in shape]
     inner = [{"name": "bytes", "configuration": {"endian": "little"}}]
+    if rng.random() < 0.4:
+        inner = inner + [rng.choice([{"name": "gzip", "configuration": {"level": rng.choice([1, 9, -7, 10**9, "1"])}},
+                                     {"name": "zstd", "configuration": {"level": 1, "checksum": rng.random() < 0.5}},
+                                     {"name": "blosc", "configuration": {"cname": rng.choice(["lz4", "zstd", "xz"]), "clevel": 5,
+                                                                         "shuffle": "shuffle", "typesize": 4, "blocksize": 0}},
+                                     {"name": "crc32c"}])]
     codecs = inner
     files = chunk
     if sharded:
@@ -203,7 +213,9 @@ def zarr(rng, place):
     for key in ("c", "c/0", "c/0/0", "c/0/1", "c.0", "0", "0.0", "c/0/0/0"):
         if rng.random() < 0.3 and not os.path.exists(place.path("in.zarr/" + key)):
             try:
-                place.put("in.zarr/" + key, rng.choice([b"", b"\0" * bytes_of, b"\xff" * (bytes_of + 20), b"\1" * 37]))
+                place.put("in.zarr/" + key, rng.choice([
+                    b"", b"\0" * bytes_of, b"\xff" * (bytes_of + 20), b"\1" * 37, gzip.compress(b"\0" * bytes_of), BOMB,
+                    b"\x28\xb5\x2f\xfd" + rng.randbytes(30), b"\x02\x01\x21\x04" + rng.randbytes(40)]))
             except (NotADirectoryError, IsADirectoryError, FileExistsError):
                 pass
     return ["in.zarr"]

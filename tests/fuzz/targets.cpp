@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "files/base/codecs.hpp"
 #include "files/formats/folder.hpp"
 #include "files/formats/npy.hpp"
 #include "files/formats/zarr.hpp"
@@ -146,9 +147,36 @@ void zarr(std::string_view bytes) {
     const auto back = files::parse_zarr(files::write_zarr(*read));
     require(back.has_value(), "what was written is not read");
     require(back->shape == read->shape && back->files == read->files && back->chunks == read->chunks &&
-                back->dtype == read->dtype && back->fill == read->fill && back->sharded == read->sharded,
+                back->dtype == read->dtype && back->fill == read->fill && back->sharded == read->sharded &&
+                back->codecs == read->codecs && back->type == read->type,
             "an array changes when it is written");
     static_cast<void>(accepted(files::grid_of(read->shape, read->chunks)));
+}
+
+void zarr2(std::string_view bytes) {
+    auto read = files::parse_zarr2(bytes, "");
+    if (!accepted(read)) return;
+    const auto back = files::parse_zarr2(files::write_zarr2(*read), files::write_attributes2(*read));
+    require(back.has_value(), "what was written is not read");
+    require(back->shape == read->shape && back->chunks == read->chunks && back->dtype == read->dtype &&
+                back->fill == read->fill && back->codecs == read->codecs && back->type == read->type,
+            "an array changes when it is written");
+}
+
+// A line with codecs, then an encoded chunk. It decodes to the wanted bytes or not, and writes nothing behind them.
+void codecs(std::string_view bytes) {
+    const auto [text, encoded] = halves(bytes);
+    const auto known = files::parse_codecs(text);
+    if (!accepted(known)) return;
+    require(files::parse_codecs(files::format(*known)) == *known, "codecs change when they are written");
+    auto coder = files::Coder::make(*known, 4);
+    if (!accepted(coder)) return;
+    for (const std::size_t size : {0, 100, 4096}) {
+        std::vector<std::byte> decoded(size + 16, std::byte{42});
+        static_cast<void>(accepted(coder->decode(std::as_bytes(std::span(encoded)), std::span(decoded).first(size))));
+        for (std::size_t i = size; i < decoded.size(); ++i)
+            require(decoded[i] == std::byte{42}, "bytes behind a chunk are written");
+    }
 }
 
 void index(std::string_view bytes) {
@@ -203,7 +231,7 @@ void rules(std::string_view bytes) {
     if (tensors->size() <= 10'000) rules_by_layer(bytes.substr(0, end), bytes.substr(end), *model, *schedule);
 }
 
-constexpr std::array<Target, 14> all = {{{"mesh", mesh},
+constexpr std::array<Target, 16> all = {{{"mesh", mesh},
                                          {"layout", layout},
                                          {"spec", foreign<Notation::spec>},
                                          {"sdy", foreign<Notation::sdy>},
@@ -216,6 +244,8 @@ constexpr std::array<Target, 14> all = {{{"mesh", mesh},
                                          {"safetensors", safetensors},
                                          {"index", index},
                                          {"zarr", zarr},
+                                         {"zarr2", zarr2},
+                                         {"codecs", codecs},
                                          {"rules", rules}}};
 
 }  // namespace

@@ -151,12 +151,16 @@ void add_convert(CLI::App& app, Arguments& arguments) {
     option(*command, "--shards", arguments.shards, "INDICES", "of zarr: indices of a file of several chunks")
         ->delimiter(',')
         ->allow_extra_args(false);
+    option(*command, "--codec", arguments.codec, "CODEC",
+           "of zarr: zstd:3, gzip:5, blosc:lz4:5:shuffle or none; as the source has it when not given");
     option(*command, "--list", arguments.list, "FILE",
            "the whole tensors, name dtype[shape], for files of ranks that lack it");
     option(*command, "--cast", arguments.casts, "CAST",
            "an element type for all floating tensors, bf16, or for some, *.norm.*=f32; may be given again")
         ->allow_extra_args(false);
     option(*command, "--memory", arguments.memory, "BYTES", "the most memory of the process; 1GiB when not given");
+    option(*command, "--scratch", arguments.scratch, "DIR",
+           "a folder for an array between, in two passes, if one pass would read or write much more than twice");
     option(*command, "--granule", arguments.granule, "BYTES", "how much the disk moves at once; 1MiB when not given");
     option(*command, "--file-bytes", arguments.file_bytes, "BYTES", "largest file beside an index; 5GB when not given");
     constexpr Index most = 1024;

@@ -55,6 +55,8 @@ struct Arguments {
     Index jobs = 0;                           ///< convert: threads, 0 for as many as processors
     std::vector<Index> chunks;                ///< convert: of zarr, per dimension
     std::vector<Index> shards;                ///< convert: of zarr, per dimension
+    std::string codec;                        ///< convert: of zarr; as the source when empty
+    std::string scratch;                      ///< convert: a folder for an intermediate file; none when empty
     bool verify = false;                      ///< convert
     bool resume = false;                      ///< convert
     bool dry_run = false;                     ///< convert

@@ -31,6 +31,8 @@ Result<files::ConvertOptions> options_for(const Arguments& arguments) {
     }
     options.chunks = arguments.chunks;
     options.shards = arguments.shards;
+    options.codec = arguments.codec;
+    options.scratch = arguments.scratch;
     if (!arguments.rules.empty()) {
         RESHARD_ASSIGN(options.rules, in("--rules", read_text(arguments.rules)));
     }
@@ -62,6 +64,9 @@ std::string sentence(const files::Converted& done, bool dry_run) {
         format_bytes(done.target_bytes), plural(done.files, "file"), format_bytes(done.read_bytes),
         format_bytes(done.source_bytes), done.batches == 1 ? "1 batch" : fmt::format("{} batches", done.batches),
         done.granules, done.granules_bound, ratio);
+    if (done.passes == 2)
+        text += dry_run ? "two passes through the scratch folder would read and write each byte twice\n"
+                        : "two passes through the scratch folder: each byte was read and written twice\n";
     if (dry_run) text += "nothing was written\n";
     if (done.finished_before) text += "an earlier run had made it\n";
     if (done.resumed > 0) text += fmt::format("batches done before: {}\n", done.resumed);
@@ -79,6 +84,7 @@ Json as_json(const files::Converted& done) {
             {"batches", done.batches},
             {"granules", done.granules},
             {"granules_bound", done.granules_bound},
+            {"passes", done.passes},
             {"resumed_batches", done.resumed},
             {"finished_before", done.finished_before},
             {"verified", done.verified}};

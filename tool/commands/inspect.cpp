@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "files/formats/safetensors.hpp"
 #include "files/wanted.hpp"
 #include "report/rank_table.hpp"
 #include "report/table.hpp"
@@ -21,8 +22,11 @@
 namespace reshard::cli {
 namespace {
 
-std::string array_text(DType dtype, const std::vector<Index>& shape) {
-    return fmt::format("{}[{}]", name(dtype), fmt::join(shape, ","));
+// f32[8,4], or F4[8,64] for elements that are only copied.
+std::string array_text(const files::StoredTensor& tensor) {
+    if (tensor.type.name.empty()) return fmt::format("{}[{}]", name(tensor.dtype), fmt::join(tensor.shape, ","));
+    const auto shape = files::shape_in_elements(tensor.type, tensor.dtype, tensor.shape);
+    return fmt::format("{}[{}]", printable(tensor.type.name), fmt::join(shape ? *shape : tensor.shape, ","));
 }
 
 Index bytes_of(const files::StoredTensor& tensor) {
@@ -62,7 +66,8 @@ std::string head_text(const files::Checkpoint& checkpoint) {
     for (const files::StoredFile& file : checkpoint.files) in_files = saturating_add(in_files, file.bytes);
     const std::size_t tensors =
         checkpoint.tensors.size() / static_cast<std::size_t>(std::max<Index>(checkpoint.ranks, 1));
-    return fmt::format("{}: {} file{}, {} tensor{}, {}\n", checkpoint.format, checkpoint.files.size(),
+    const std::string codecs = checkpoint.codecs.empty() ? "" : fmt::format(" ({})", checkpoint.codecs);
+    return fmt::format("{}{}: {} file{}, {} tensor{}, {}\n", checkpoint.format, codecs, checkpoint.files.size(),
                        checkpoint.files.size() == 1 ? "" : "s", tensors, tensors == 1 ? "" : "s",
                        format_bytes(in_files));
 }
@@ -80,7 +85,7 @@ std::string ranks_text(const files::Checkpoint& checkpoint) {
             if (own.shape.empty() && own.boxes.empty()) continue;
             ++holders;
             bytes += bytes_of(own);
-            const std::string array = array_text(own.dtype, own.shape);
+            const std::string array = array_text(own);
             if (std::ranges::find(arrays, array) == arrays.end()) arrays.push_back(array);
         }
         table.row({checkpoint.tensors[i].name, fmt::format("{}", fmt::join(arrays, " ")), format_bytes(bytes),
@@ -93,7 +98,7 @@ std::string tensors_text(const files::Checkpoint& checkpoint) {
     Table table(
         {{"tensor"}, {"elements"}, {"bytes", Table::Align::right}, {"boxes", Table::Align::right}, {"cut"}, {"state"}});
     for (const files::StoredTensor& tensor : checkpoint.tensors)
-        table.row({tensor.name, array_text(tensor.dtype, tensor.shape), format_bytes(bytes_of(tensor)),
+        table.row({tensor.name, array_text(tensor), format_bytes(bytes_of(tensor)),
                    fmt::format("{}", tensor.boxes.size()), cut_text(tensor), state_text(tensor)});
     return table.text(page());
 }
@@ -102,8 +107,7 @@ constexpr Index picture_max = Index{1} << 20;  // boxes times columns
 
 // One line for each cut of all dimensions but the last, one column for each of the last: the numbers of files.
 Result<std::string> picture(const files::Checkpoint& checkpoint, const files::StoredTensor& tensor) {
-    std::string text =
-        fmt::format("{} {}\n", shortened(tensor.name), shortened(array_text(tensor.dtype, tensor.shape)));
+    std::string text = fmt::format("{} {}\n", shortened(tensor.name), shortened(array_text(tensor)));
     std::vector<Table::Column> columns = {{"indices"}};
     const std::size_t rank = tensor.shape.size();
     const std::vector<Index> across = rank > 0 ? cuts_of(tensor, rank - 1) : std::vector<Index>{0, 1};
@@ -141,6 +145,7 @@ Result<std::string> picture(const files::Checkpoint& checkpoint, const files::St
 
 Json as_json(const files::Checkpoint& checkpoint) {
     Json json = {{"schema", 1}, {"format", checkpoint.format}, {"ranks", checkpoint.ranks}};
+    if (checkpoint.piece_bytes > 0) json["codecs"] = checkpoint.codecs;
     json["files"] = Json::array();
     for (const files::StoredFile& file : checkpoint.files)
         json["files"].push_back({{"path", file.path}, {"bytes", file.bytes}});
@@ -148,6 +153,7 @@ Json as_json(const files::Checkpoint& checkpoint) {
     for (std::size_t i = 0; i < checkpoint.tensors.size(); ++i) {
         const files::StoredTensor& tensor = checkpoint.tensors[i];
         Json one = {{"name", tensor.name}, {"dtype", name(tensor.dtype)}, {"shape", tensor.shape}};
+        if (!tensor.type.name.empty()) one["type"] = {{"name", tensor.type.name}, {"bits", tensor.type.bits}};
         one["boxes"] = Json::array();
         for (const files::StoredBox& stored : tensor.boxes) {
             Json box = Json::array();

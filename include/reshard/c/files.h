@@ -101,6 +101,7 @@ int reshard_checkpoint_tensor_at(const reshard_checkpoint* checkpoint, int64_t n
                                  reshard_checkpoint_tensor* tensor, reshard_error** error);
 
 /// A box of a tensor in a file: element (i_0, ...) lies at offset + sum of (i_k - begin[k]) * strides[k], in bytes.
+/// In a file of a compressed array these are decoded bytes, chunk after chunk.
 typedef struct reshard_checkpoint_box {
     size_t size;             ///< sizeof(reshard_checkpoint_box)
     const char* file;        ///< its path

@@ -11,13 +11,22 @@
 namespace reshard::files {
 
 /// A box of a tensor in a file: its element (i_0, ...) lies at offset + sum (i_k - box[k].begin) * strides[k], in
-/// bytes.
+/// bytes. In a compressed file these are decoded bytes, piece after piece.
 struct StoredBox {
     Box box;                     ///< in the tensor's indices
     Index file = 0;              ///< of Checkpoint::files
     Index offset = 0;            ///< bytes from the start of the file
     std::vector<Index> strides;  ///< bytes, one per dimension
     friend bool operator==(const StoredBox&, const StoredBox&) = default;
+};
+
+/// An element type of a format that is only copied, such as F8_E8M0, F4 or datetime64[s]. Its tensor has unsigned
+/// integers of the same width as dtype. If the width is another, the dtype is u8, and the last dimension of the tensor
+/// counts bytes.
+struct FileType {
+    std::string name;  ///< as the format writes it; empty: the dtype says all
+    Index bits = 0;    ///< of an element
+    friend bool operator==(const FileType&, const FileType&) = default;
 };
 
 /// A tensor and all of its boxes.
@@ -27,12 +36,21 @@ struct StoredTensor {
     std::vector<Index> shape;      ///< in elements
     std::vector<StoredBox> boxes;  ///< none of them empty
     std::string fill = {};  ///< bytes of the element outside of all boxes; empty: the boxes must cover the tensor
+    FileType type = {};     ///< of the elements, if they are only copied
+    bool swapped = false;   ///< the files have big-endian elements
+};
+
+/// Compressed bytes that are decoded together.
+struct StoredPiece {
+    Index offset = 0;  ///< bytes from the start of the file
+    Index bytes = 0;   ///< compressed
 };
 
 /// A file of a checkpoint.
 struct StoredFile {
-    std::string path;  ///< to open it; of a new file, within its folder
-    Index bytes = 0;   ///< its size
+    std::string path;                      ///< to open it; of a new file, within its folder
+    Index bytes = 0;                       ///< its size
+    std::vector<StoredPiece> pieces = {};  ///< of a compressed file; each has Checkpoint::piece_bytes when decoded
 };
 
 /// Files and their contents.
@@ -44,14 +62,17 @@ struct Checkpoint {
     /// the same name follow each other. Only rules say which boxes of the whole tensor the parts are.
     Index ranks = 0;
     std::string rest = {};  ///< other members of the format, for a target of the same format
+    std::string codecs =
+        {};                 ///< that compress the files, as ConvertOptions::codec; empty: the files are not compressed
+    Index piece_bytes = 0;  ///< of a decoded piece of a compressed file
 };
 
 /// Reads the headers of a checkpoint: a .safetensors file; a folder with a model.safetensors.index.json; a folder of
 /// .safetensors files, sharded by torch DCP or whole; a folder of model-rank-R-part-P.safetensors, as vLLM writes them;
-/// an .npy file; a folder that is an array of zarr v3, of raw chunks or shards of them. A single array is a tensor with
+/// an .npy file; a folder that is an array of zarr, v3 with or without shards, or v2. A single array is a tensor with
 /// the name of its file or folder, up to the last dot. Errors: io (a file that cannot be read or that contradicts its
-/// header: lengths, overlaps, gaps, sizes past 64 bits, names that leave the folder); unsupported (element types that
-/// are not known).
+/// header: lengths, overlaps, gaps, sizes past 64 bits, names that leave the folder); unsupported (element types and
+/// codecs that are not known, or whose library this build lacks).
 [[nodiscard]] Result<Checkpoint> open_checkpoint(const std::string& path);
 
 /// Tells whether the boxes of a tensor cover it.

@@ -15,6 +15,7 @@ enum class Form {
     ranks,   ///< model-rank-R-part-0.safetensors with the tiles of rank R, replicas too (vLLM's sharded state)
     npy,     ///< one .npy file; one tensor, whole, in C order
     zarr,    ///< a folder of zarr v3; one tensor, in chunks
+    zarr2,   ///< a folder of zarr v2; one tensor, in chunks
     dcp,     ///< shard-0000R-model-00001-of-00001.safetensors with the offsets of torch DCP; replicas once
 };
 
@@ -56,12 +57,18 @@ struct ConvertOptions {
     Index memory = Index{1} << 30;         ///< bytes of anonymous memory that the process may have
     Index granule = Index{1} << 20;        ///< bytes that the disk moves at once
     Index file_bytes_max = 5'000'000'000;  ///< of a file of Form::index; a larger tensor has a file of its own
-    std::vector<Index> chunks = {};        ///< of Form::zarr, indices per dimension; empty: all in one
+    std::vector<Index> chunks = {};        ///< of Form::zarr and zarr2, indices per dimension; empty: all in one
     std::vector<Index> shards = {};        ///< of Form::zarr, multiples of the chunks; empty: a file for each chunk
-    Index jobs = 0;                        ///< threads; 0: as many as processors, at most 8
-    bool verify = false;                   ///< read the new files again and compare checksums
-    bool resume = false;                   ///< continue an earlier run of the same job, and keep an unfinished target
-    bool dry_run = false;                  ///< only plan
+    /// Of Form::zarr and Form::zarr2, what compresses the chunks: `zstd:3`, `gzip:5`, `blosc:lz4:5:shuffle`, `none`, or
+    /// several such as `zstd:3,crc32c`. Empty: the codec of a zarr source, else none.
+    std::string codec = {};
+    /// A folder for an intermediate file. If the memory is so small that a conversion of one array would read or write
+    /// much more often than twice, it makes two passes through this file. Empty: always one pass.
+    std::string scratch = {};
+    Index jobs = 0;        ///< threads; 0: as many as processors, at most 8
+    bool verify = false;   ///< read the new files again and compare checksums
+    bool resume = false;   ///< continue an earlier run of the same job, and keep an unfinished target
+    bool dry_run = false;  ///< only plan
     std::function<void(const ConvertProgress&)> progress;  ///< called from time to time by one thread; may be empty
 };
 
@@ -77,6 +84,7 @@ struct Converted {
     Index granules_bound = 0;      ///< of both ends, each counted once
     Index resumed = 0;             ///< batches from an earlier run
     bool finished_before = false;  ///< an earlier run had finished it
+    Index passes = 1;              ///< 2: through an intermediate file in ConvertOptions::scratch
     bool verified = false;         ///< the new files were read again, and their checksums are right
 };
 
