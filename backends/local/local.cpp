@@ -79,6 +79,7 @@ struct World::Shared {
     std::condition_variable changed;
     std::map<std::size_t, Agreement> agreements;
     std::map<SessionKey, std::shared_ptr<Session>> sessions;
+    std::map<std::vector<Index>, std::shared_ptr<Shared>> groups;  // by their ranks
 };
 
 namespace {
@@ -298,6 +299,13 @@ public:
     }
 
 private:
+    Result<std::unique_ptr<Backend>> make_group(std::span<const Index> ranks) override {
+        const std::lock_guard lock(world_.mutex);
+        auto& world = world_.groups[{ranks.begin(), ranks.end()}];
+        if (!world) world = std::make_shared<World::Shared>(std::ssize(ranks), world_.timeout);
+        return std::make_unique<LocalBackend>(*world, std::ranges::lower_bound(ranks, rank_) - ranks.begin());
+    }
+
     World::Shared& world_;
     Index rank_;
     SessionKey key_;

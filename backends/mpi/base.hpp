@@ -14,9 +14,18 @@ public:
     Base(Communicator communicator, bool shared_memory)
         : communicator_(std::move(communicator)),
           arena_(std::make_shared<Arena>(shared_memory, rank_of(communicator_.get()))),
+          owns_arena_(true),
           rank_(rank_of(communicator_.get())),
           size_(size_of_communicator(communicator_.get())) {}
-    ~Base() override { arena_->close(); }
+    /// A group of another backend, whose memory it shares.
+    Base(Communicator communicator, std::shared_ptr<Arena> arena)
+        : communicator_(std::move(communicator)),
+          arena_(std::move(arena)),
+          rank_(rank_of(communicator_.get())),
+          size_(size_of_communicator(communicator_.get())) {}
+    ~Base() override {
+        if (owns_arena_) arena_->close();
+    }
 
     [[nodiscard]] Index rank() const override { return rank_; }
     [[nodiscard]] Index size() const override { return size_; }
@@ -40,6 +49,7 @@ private:
     Communicator communicator_;
     std::unique_ptr<Roll> roll_;
     std::shared_ptr<Arena> arena_;
+    bool owns_arena_ = false;
     Index rank_;
     Index size_;
 };

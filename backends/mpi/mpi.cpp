@@ -286,6 +286,8 @@ class MpiBackend final : public Base {
 public:
     MpiBackend(Communicator communicator, const Options& options)
         : Base(std::move(communicator), options.shared_memory), options_(options) {}
+    MpiBackend(Communicator communicator, const Options& options, std::shared_ptr<Arena> arena)
+        : Base(std::move(communicator), std::move(arena)), options_(options) {}
     ~MpiBackend() override { drop_kept(); }
     [[nodiscard]] std::string_view name() const override { return "mpi"; }
     [[nodiscard]] Capabilities capabilities() const override {
@@ -332,6 +334,14 @@ public:
     }
 
 private:
+    Result<std::unique_ptr<Backend>> make_group(std::span<const Index> ranks) override {
+        RESHARD_TRY(auto& own, communicator_of(communicator(), ranks));
+        auto backend = std::make_unique<MpiBackend>(std::move(own), options_, arena());
+        RESHARD_CHECK(backend->open(options_.timeout));
+        RESHARD_CHECK(backend->find_node());
+        return backend;
+    }
+
     // Ranks that lack the memory for a board meet by letters, all together.
     Result<void> meet_in_node() {
         auto board = NodeBoard::make(nodes_.own.get(), options_.timeout);

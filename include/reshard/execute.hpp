@@ -71,6 +71,10 @@ public:
     /// it starts within a second. Does nothing while a run is in flight and after one has failed.
     void report_failure(const Error& why);
 
+    /// Says that this rank takes part in no further run, for a reason of its caller's. A run in flight fails with it.
+    /// Ranks that wait for this rank are told at once. Does nothing after a run has failed.
+    void abandon(const Error& why);
+
     /// Binds, starts and waits, for one array. Bytes outside the target tile stay untouched. The workspace is memory of
     /// the backend. The first run that needs it allocates it, and the executor keeps it. Errors also: mismatch if the
     /// elements are not of the array's type.

@@ -1,5 +1,9 @@
 // The defaults of a backend, its runs and its bound buffers.
+#include <algorithm>
 #include <cstring>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "reshard/backends/backend.hpp"
 #include "src/base/try.hpp"
@@ -46,6 +50,24 @@ Result<std::unique_ptr<Ticket>> Bound::start_if(const Agreed& agreed) {
 Result<std::unique_ptr<Ticket>> Bound::start_on(void* queue) {
     if (queue == nullptr) return start();
     return fail(Code::unsupported, "this backend has no queues");
+}
+
+Result<Backend*> Backend::group(std::span<const Index> ranks) {
+    const bool ascend = std::ranges::adjacent_find(ranks, std::ranges::greater_equal()) == ranks.end();
+    if (!ascend || !std::ranges::binary_search(ranks, rank()) || ranks.front() < 0 || ranks.back() >= size()) {
+        return fail(Code::usage,
+                    fmt::format("ranks {} of {} are no group of rank {}: they must ascend and have this rank",
+                                fmt::join(ranks, ", "), size(), rank()));
+    }
+    const std::vector<Index> key(ranks.begin(), ranks.end());
+    const auto known = groups_.find(key);
+    if (known != groups_.end()) return known->second.get();
+    RESHARD_TRY(auto& made, make_group(ranks));
+    return groups_.emplace(key, std::move(made)).first->second.get();
+}
+
+Result<std::unique_ptr<Backend>> Backend::make_group(std::span<const Index>) {
+    return fail(Code::unsupported, fmt::format("the backend {} has no groups of ranks", name()));
 }
 
 Result<void> Backend::put(std::span<const std::byte> own, std::span<std::byte> memory) {

@@ -177,6 +177,11 @@ private:
     template <class Look>
     Result<bool> advance(const Look& look) {
         while (!over_) {
+            if (state_->failed) {  // the executor was abandoned
+                failed_ = true;
+                finish();
+                break;
+            }
             set_out();
             if (over_) break;
             if (at_ == runs_.size()) return false;

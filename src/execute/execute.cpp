@@ -201,6 +201,10 @@ void Executor::report_failure(const Error& why) {
     }
 }
 
+void Executor::abandon(const Error& why) {
+    if (!state_->failed) state_->fail(why);
+}
+
 Result<std::unique_ptr<Bound>> Executor::bind_buckets(std::size_t first, std::size_t count,
                                                       std::span<const std::size_t> arrays,
                                                       std::span<const Buffers> buffers) {

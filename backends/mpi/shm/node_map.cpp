@@ -10,11 +10,12 @@
 namespace reshard::mpi {
 namespace {
 
-Result<Communicator> split(MPI_Comm communicator, Index ranks_per_node) {
+// Nodes of `ranks_per_node` count by `number`, which a rank has in the backend that its group is of.
+Result<Communicator> split(MPI_Comm communicator, Index ranks_per_node, Index number) {
     MPI_Comm node = MPI_COMM_NULL;
     const auto rank = static_cast<int>(rank_of(communicator));
     const int code = ranks_per_node > 0
-                         ? MPI_Comm_split(communicator, static_cast<int>(rank / ranks_per_node), rank, &node)
+                         ? MPI_Comm_split(communicator, static_cast<int>(number / ranks_per_node), rank, &node)
                          : MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
     RESHARD_CHECK(checked(code, "MPI_Comm_split"));
     return returning_errors(node);
@@ -33,7 +34,7 @@ NodeMap apart(MPI_Comm communicator) { return {{}, {rank_of(communicator)}, size
 Result<NodeMap> find_nodes(MPI_Comm communicator, const Options& options, const std::shared_ptr<Arena>& arena) {
     const Index rank = rank_of(communicator);
     if (!options.shared_memory) return apart(communicator);
-    RESHARD_TRY(auto& own, split(communicator, options.ranks_per_node));
+    RESHARD_TRY(auto& own, split(communicator, options.ranks_per_node, arena->rank()));
     RESHARD_TRY(auto& members, gathered(own.get(), rank));
     const char reaches = Signals::make(own.get(), arena, 0, options.timeout) ? 1 : 0;
     RESHARD_TRY(const auto& all_reach, least(communicator, {reaches}));

@@ -1,6 +1,7 @@
 // The interface of backends. A backend moves boxes between ranks; it never plans and never sees a layout.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 
@@ -145,6 +146,10 @@ public:
         }
         return prepared;
     }
+    /// A backend of `ranks` alone: its rank i is ranks[i]. It is valid as long as this backend. The first call for
+    /// these ranks makes it, and is collective over them only. Peers reach memory of both backends equally fast.
+    /// Errors: usage unless the ranks ascend and have this rank; unsupported if the backend has no groups; backend.
+    [[nodiscard]] Result<Backend*> group(std::span<const Index> ranks);
     /// Registered memory of this many bytes, with unspecified contents. Not collective. Ranks that allocate at the same
     /// time do so in turn, so that no two ranks count on the same bytes. Errors: backend, with both numbers and before
     /// any of it is allocated, if the machine or the control group of the process has less available.
@@ -166,13 +171,19 @@ public:
     virtual Result<void> get(std::span<const std::byte> memory, std::span<std::byte> own);
 
 protected:
-    /// Drops the executors that redistribute keeps. They refer to members of the backend, so its destructor does this
-    /// first.
-    void drop_kept() { kept_.reset(); }
+    /// Makes a group. pre: `ranks` ascend, are ranks of this backend, and have this rank. By default unsupported.
+    virtual Result<std::unique_ptr<Backend>> make_group(std::span<const Index> ranks);
+    /// Drops the groups, and the executors that redistribute keeps. They refer to members of the backend, so its
+    /// destructor does this first.
+    void drop_kept() {
+        kept_.reset();
+        groups_.clear();
+    }
 
 private:
     friend class Redistributor;
     std::shared_ptr<void> kept_;
+    std::map<std::vector<Index>, std::unique_ptr<Backend>> groups_;  // by their ranks
 };
 
 }  // namespace reshard

@@ -11,10 +11,10 @@
 
 namespace reshard::test {
 
-/// Tasks on meshes that are disjoint, overlap, or lie in each other. Arrays are cut, whole or summands.
+/// Tasks on meshes that are disjoint, overlap, or lie in each other, of four or eight devices. Arrays are cut or whole.
 class RandomProgram {
 public:
-    explicit RandomProgram(std::uint64_t seed) : dice_(seed) {}
+    explicit RandomProgram(std::uint64_t seed, int devices = 4) : dice_(seed), meshes_(devices == 4 ? 6 : 9) {}
 
     Program draw() {
         Program program;
@@ -31,8 +31,9 @@ public:
 private:
     std::string name() { return "a" + std::to_string(names_++); }
     Mesh mesh() {
-        const char* const meshes[] = {"x=2[0,1]", "x=2[2,3]", "x=2[1,2]", "x=4", "x=2,y=2", "x=1[3]"};
-        return parse_mesh(meshes[dice_.below(6)]).value();
+        const char* const meshes[] = {"x=2[0,1]", "x=2[2,3]", "x=2[1,2]",     "x=4",       "x=2,y=2",
+                                      "x=1[3]",   "x=8",      "x=4[7,6,5,4]", "x=3[1,4,6]"};
+        return parse_mesh(meshes[dice_.below(meshes_)]).value();
     }
     Layout layout(const Mesh& mesh) {
         const char* const layouts[] = {"f32[8@x,4]", "f32[8,4@x]", "f32[8,4]", "f32[8@x,4]"};
@@ -73,6 +74,7 @@ private:
     }
 
     program::Dice dice_;
+    int meshes_;  // of the list
     int names_ = 0;
     std::vector<ProgramArray> made_;
     std::vector<std::string> tasks_;

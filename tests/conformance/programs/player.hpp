@@ -1,0 +1,107 @@
+// Plays a program on a rank: tasks write values that every rank knows, and check all that they read, byte by byte.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "conformance/array.hpp"
+#include "reshard/program/run.hpp"
+#include "reshard/program/schedule.hpp"
+
+namespace reshard::conformance {
+
+class Player {
+public:
+    Player(const ScheduleSynthesis& made, Backend& backend)
+        : made_(made), rank_(backend.rank()), runner_(ProgramRunner::prepare(made, laptop(), backend)) {
+        std::uint64_t salt = 1;
+        for (const ProgramArray& array : made.program().arrays) note(array, salt++);
+        for (const Task& task : made.program().tasks)
+            for (const ProgramArray& array : task.makes) note(array, salt++);
+    }
+
+    [[nodiscard]] ProgramRunner& runner() { return *runner_; }
+    [[nodiscard]] const Error& error() const { return runner_.error(); }
+    [[nodiscard]] bool prepared() const { return runner_.has_value(); }
+
+    /// Writes what is there from the beginning, and starts.
+    Result<std::unique_ptr<Ticket>> start() {
+        for (const ProgramArray& array : made_.program().arrays) {
+            const auto tile = runner_->tile(array.name);
+            if (!tile) return tl::unexpected(tile.error());
+            write(array.name, *tile);
+        }
+        return runner_->start([this](const TaskRun& run) { return compute(run); });
+    }
+
+    /// After a run: all tasks of this rank ran, kept arrays are right, and the limit was kept.
+    void expect_right() {
+        std::size_t tasks = 0;
+        for (const Task& task : made_.program().tasks) {
+            tasks += position_of(task.mesh, rank_) ? 1 : 0;
+            for (const ProgramArray& array : task.makes)
+                if (array.kept) expect_values(array.name, array.layout, runner_->tile(array.name)->bytes);
+        }
+        EXPECT_EQ(ran_, tasks) << "rank " << rank_;
+        EXPECT_LE(runner_->most_bytes(), limit()) << "rank " << rank_;
+        ran_ = 0;
+    }
+    /// True if this rank has held all that it may.
+    [[nodiscard]] bool is_full() const { return runner_->most_bytes() == limit(); }
+
+    /// Is called in each task, before it writes; an error ends the run.
+    std::function<Result<void>(const TaskRun&)> in_task = [](const TaskRun& run) { return run.progress(); };
+
+private:
+    [[nodiscard]] Index limit() const {
+        Index least = index_max;
+        for (const ProgramLimit& one : made_.program().limits)
+            if (position_of(one.mesh, rank_)) least = std::min(least, one.bytes);
+        return least;
+    }
+    struct Known {
+        Layout layout;
+        std::uint64_t salt = 0;
+    };
+    void note(const ProgramArray& array, std::uint64_t salt) { known_[array.name] = {array.layout, salt}; }
+
+    [[nodiscard]] std::vector<std::byte> values(const std::string& array, const Layout& layout) const {
+        if (!position_of(layout.mesh, rank_) || tile_count(layout, rank_) == 0) return {};
+        const Known& known = known_.at(array);
+        return image_of(layout, known.layout, rank_, Style::row_major, known.salt, std::nullopt).bytes;
+    }
+    void write(const std::string& array, const Elements& tile) const {
+        const auto bytes = values(array, known_.at(array).layout);
+        ASSERT_EQ(tile.bytes.size(), bytes.size()) << array;
+        std::ranges::copy(bytes, tile.bytes.begin());
+    }
+    void expect_values(const std::string& array, const Layout& layout, std::span<const std::byte> tile) const {
+        const auto bytes = values(array, layout);
+        EXPECT_TRUE(std::ranges::equal(tile, bytes)) << array << " on rank " << rank_;
+    }
+    Result<void> compute(const TaskRun& run) {
+        ++ran_;
+        const auto read = [&] {
+            for (std::size_t u = 0; u < run.uses.size(); ++u)
+                expect_values(run.task.uses[u].array, run.task.uses[u].layout, run.uses[u].bytes);
+        };
+        read();
+        auto told = in_task(run);
+        if (!told) return told;
+        read();  // nothing else wrote there meanwhile
+        for (std::size_t m = 0; m < run.makes.size(); ++m) write(run.task.makes[m].name, run.makes[m]);
+        told = run.progress();
+        for (std::size_t m = 0; m < run.makes.size(); ++m)
+            expect_values(run.task.makes[m].name, run.task.makes[m].layout, run.makes[m].bytes);
+        return told;
+    }
+
+    const ScheduleSynthesis& made_;
+    Index rank_;
+    std::map<std::string, Known> known_;
+    Result<ProgramRunner> runner_;
+    std::size_t ran_ = 0;
+};
+
+}  // namespace reshard::conformance

@@ -1,0 +1,127 @@
+// Programs on all backends: data, signals, failures, measured times.
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "conformance/harness.hpp"
+#include "drawn.hpp"
+#include "player.hpp"
+#include "reshard/program/generate.hpp"
+#include "reshard/text.hpp"
+
+namespace reshard::conformance {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Programs, RandomOnesMoveEveryByteWithinTheirLimits) {
+    std::vector<ScheduleSynthesis> drawn;
+    for (int k = 0; k < test::cases(20); ++k)
+        drawn.push_back(drawn_schedule(test::drawn_seed() * 4096 + static_cast<std::uint64_t>(k), 8));
+    harness().on_every_rank([&](Backend& backend) {
+        for (std::size_t k = 0; k < drawn.size(); ++k) {
+            Player player(drawn[k], backend);
+            ASSERT_TRUE(player.prepared()) << player.error().message;
+            for (int again = 0; again < 2; ++again) {
+                auto run = player.start();
+                ASSERT_TRUE(run) << run.error().message;
+                const auto done = (*run)->wait();
+                ASSERT_TRUE(done) << done.error().message;
+                player.expect_right();
+            }
+            ASSERT_FALSE(::testing::Test::HasFailure()) << "program " << k;
+        }
+    });
+}
+
+TEST(Programs, APipelineHandsActivationsOn) {
+    const auto made =
+        schedule(generate("1f1b stages=4 microbatches=6 width=2 message=64KiB activation=128KiB").value()).value();
+    harness().on_every_rank([&](Backend& backend) {
+        Player player(made, backend);
+        ASSERT_TRUE(player.prepared()) << player.error().message;
+        auto run = player.start();
+        ASSERT_TRUE(run) << run.error().message;
+        const auto done = (*run)->wait();
+        ASSERT_TRUE(done) << done.error().message;
+        player.expect_right();
+        const Program measured = player.runner().measured().value();
+        EXPECT_TRUE(validate(measured));
+        for (const Task& task : measured.tasks) {
+            EXPECT_GT(task.picoseconds, 0) << task.name;
+            EXPECT_LT(task.picoseconds, 60'000'000'000'000) << task.name;
+        }
+        EXPECT_TRUE(schedule(measured, {.rounds_max = 50}));
+    });
+}
+
+// A mesh of the first ranks, one of the last, and a chain of tasks that share no data.
+TEST(Programs, ATaskWaitsForATaskOnOtherDevices) {
+    Program program;
+    const Mesh left = parse_mesh("x=2[0,1]").value();
+    const Mesh right = parse_mesh("x=3[5,6,7]").value();
+    program.tasks.push_back({"a", left, 1000});
+    program.tasks.push_back({"b", right, 1000});
+    program.tasks.back().after = {"a"};
+    program.tasks.push_back({"c", left, 1000});
+    program.tasks.back().after = {"b"};
+    const auto made = schedule(program).value();
+    std::array<std::atomic<int>, 3> ended{};  // of a local world; under MPI each rank counts its own
+    harness().on_every_rank([&](Backend& backend) {
+        Player player(made, backend);
+        ASSERT_TRUE(player.prepared()) << player.error().message;
+        player.in_task = [&](const TaskRun& run) -> Result<void> {
+            const int number = run.task.name[0] - 'a';
+            if (backend.name() == "local" && number > 0) {
+                const int before = number == 1 ? 2 : 3;
+                EXPECT_EQ(ended[static_cast<std::size_t>(number - 1)].load(), before) << run.task.name;
+            }
+            ++ended[static_cast<std::size_t>(number)];
+            return {};
+        };
+        auto run = player.start();
+        ASSERT_TRUE(run) << run.error().message;
+        const auto done = (*run)->wait();
+        ASSERT_TRUE(done) << done.error().message;
+        player.expect_right();
+    });
+}
+
+TEST(Programs, AFailingTaskEndsAllRanksWithItsMessage) {
+    const auto made =
+        schedule(generate("1f1b stages=4 microbatches=4 width=2 message=64KiB activation=128KiB").value()).value();
+    harness().on_every_rank([&](Backend& backend) {
+        Player player(made, backend);
+        ASSERT_TRUE(player.prepared()) << player.error().message;
+        player.in_task = [&](const TaskRun& run) -> Result<void> {
+            if (run.task.name == "F2.2" && backend.rank() == 5) return fail(Code::usage, "the loss is not a number");
+            return run.progress();
+        };
+        auto run = player.start();
+        ASSERT_TRUE(run) << run.error().message;
+        const auto begun = std::chrono::steady_clock::now();
+        const auto done = (*run)->wait();
+        ASSERT_FALSE(done) << "rank " << backend.rank();
+        EXPECT_NE(done.error().message.find("task F2.2 on rank 5: the loss is not a number"), std::string::npos)
+            << done.error().message;
+        EXPECT_LT(std::chrono::steady_clock::now() - begun, 15s);  // timeouts are 20 s and more
+        run->reset();
+        EXPECT_EQ(player.start().error().code, Code::backend);
+    });
+}
+
+TEST(Programs, RanksWithOtherSchedulesAreTold) {
+    const auto one = schedule(generate("refit buckets=2").value()).value();
+    const auto two = schedule(generate("refit buckets=3").value()).value();
+    harness().on_every_rank([&](Backend& backend) {
+        const auto made = ProgramRunner::prepare(backend.rank() == 1 ? two : one, laptop(), backend);
+        if (made) {  // a rank of a local world learns when it waits
+            EXPECT_EQ(backend.name(), "local");
+            return;
+        }
+        EXPECT_EQ(made.error().code, Code::mismatch);
+    });
+}
+
+}  // namespace
+}  // namespace reshard::conformance

@@ -1,0 +1,55 @@
+// One thread runs all ranks of a local world. Dice draw the rank that goes on next.
+#include "drawn.hpp"
+#include "player.hpp"
+#include "reshard/backends/local.hpp"
+#include "synth/program/dice.hpp"
+
+namespace reshard::conformance {
+namespace {
+
+constexpr Index ranks = 8;
+
+// All ranks, each started and then advanced in the order of the dice.
+void run_shuffled(std::vector<std::unique_ptr<Player>>& players, program::Dice& dice) {
+    std::vector<std::unique_ptr<Ticket>> runs;
+    for (auto& player : players) {
+        auto run = player->start();
+        ASSERT_TRUE(run) << run.error().message;
+        runs.push_back(std::move(*run));
+    }
+    std::vector<std::size_t> open(runs.size());
+    std::iota(open.begin(), open.end(), std::size_t{0});
+    for (int looks = 0; !open.empty(); ++looks) {
+        ASSERT_LT(looks, 100'000) << "the run hangs";
+        const auto at = static_cast<std::size_t>(dice.below(static_cast<int>(open.size())));
+        const auto done = runs[open[at]]->test();
+        ASSERT_TRUE(done) << done.error().message;
+        if (*done) open.erase(open.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    for (auto& player : players) player->expect_right();
+}
+
+TEST(ShuffledPrograms, RandomOnesMoveEveryByteWithinTheirLimits) {
+    int refused = 0, full = 0;
+    for (int k = 0; k < test::cases(200); ++k) {
+        const std::uint64_t seed = test::drawn_seed() * 8192 + static_cast<std::uint64_t>(k);
+        const ScheduleSynthesis made = drawn_schedule(seed, ranks);
+        local::World world(ranks);
+        std::vector<std::unique_ptr<Player>> players;
+        for (Index rank = 0; rank < ranks; ++rank) players.push_back(std::make_unique<Player>(made, world.rank(rank)));
+        program::Dice dice(seed);
+        if (!players.front()->prepared()) {
+            EXPECT_EQ(players.front()->error().code, Code::unsupported) << players.front()->error().message;
+            ++refused;
+            continue;
+        }
+        for (int again = 0; again < 2; ++again) run_shuffled(players, dice);
+        if (::testing::Test::HasFailure()) FAIL() << "program " << k << ", seed " << seed;
+        full += std::ranges::any_of(players, [](const auto& player) { return player->is_full(); }) ? 1 : 0;
+    }
+    EXPECT_EQ(refused, 0);
+    EXPECT_GT(full, test::cases(50));  // some rank held all that it may
+}
+
+}  // namespace
+}  // namespace reshard::conformance
