@@ -60,10 +60,10 @@ Result<std::vector<Part>> parts_of(const Job& job, const Wanted& wanted) {
     std::vector<Part> parts;
     for (std::size_t i = 0; i < wanted.moves.size(); ++i) {
         const Move& move = wanted.moves[i];
-        const Layout& layout = *wanted.sources[move.source].layout;
-        const auto& box = wanted.parts[i].source.box;
-        Box held = box ? *box : whole_box(shape(layout));
-        RESHARD_TRY(auto& part, make_part(move.source, move.target, std::move(held), move.to, layout.dtype,
+        if (!move.target_view.empty())
+            return fail(Code::unsupported, fmt::format("{} is written in groups; save it as it is, and convert it",
+                                                       in_quotes(wanted.targets[move.target].name)));
+        RESHARD_TRY(auto& part, make_part(move, wanted.parts[i], false, wanted.sources[move.source].layout->dtype,
                                           job.target.what.tensors[move.target]));
         parts.push_back(std::move(part));
     }
@@ -84,7 +84,7 @@ Result<void> add_rounds(Saving& saving, Index rank) {
             const Part& part = shared.part;
             StoredTensor tensor = stored_share(shared, rank, 0, end);
             if (!tensor.boxes.empty()) batch += target_bytes(saving.job, block_of(shared, rank));
-            const auto dims = match_dims(part.held, part.in_file);
+            const auto dims = match_dims(part.held, part.in_file, part.order);
             if (!dims) return fail(Code::mismatch, "a part differs in shape from what it is in files");
             saving.job.moves.push_back(
                 {source.tensors.size(), part.stored, whole_box(shape(shared.share)), part.in_file, *dims});

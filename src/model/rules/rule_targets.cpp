@@ -8,8 +8,8 @@
 
 #include "src/base/try.hpp"
 #include "src/model/rules/nearest_name.hpp"
+#include "src/model/rules/part_moves.hpp"
 #include "src/model/rules/rule_layout.hpp"
-#include "src/model/rules/taken_part.hpp"
 
 namespace reshard::notation {
 
@@ -217,7 +217,7 @@ private:
         for (std::size_t i = 0; i < made_.size(); ++i) {
             if (end_.rules[made_[i].rule].blocks) RESHARD_CHECK(place_blocks(i, asked[i]));
         }
-        for (std::size_t i = 0; i < made_.size(); ++i) append_moves(i);
+        for (std::size_t i = 0; i < made_.size(); ++i) RESHARD_CHECK(append_moves(i));
         return {};
     }
 
@@ -285,7 +285,7 @@ private:
                                        rule.parts[i % parts].offset);
         const Taken& first = *made.parts.front();
         Asked asked{tensors_[first.tensor].dtype, first.shape, rule.along, {}, nullptr};
-        if (parts > 1 && rule.along >= first.shape.size())
+        if ((parts > 1 || rule.groups > 1) && rule.along >= first.shape.size())
             return rule.line.error(Code::mismatch, "the parts have no such dimension", rule.offset);
         for (std::size_t i = 0; i < made.parts.size(); ++i) {
             const Taken& part = *made.parts[i];
@@ -295,6 +295,11 @@ private:
             if (i < parts && parts > 1 && part.shape.size() == like.size()) like[rule.along] = part.shape[rule.along];
             if (part.shape != like) return wrong(part, "has another shape than");
             if (parts > 1 && i < parts) asked.parts.push_back(part.shape[rule.along]);
+            if (rule.groups > 1 && part.shape[rule.along] % rule.groups != 0)
+                return rule.line.error(Code::mismatch,
+                                       fmt::format("'{}' has {} indices, which {} groups do not divide",
+                                                   tensors_[part.tensor].name, part.shape[rule.along], rule.groups),
+                                       rule.offset);
         }
         if (parts > 1) {
             Index sum = 0;
@@ -319,11 +324,17 @@ private:
         return pattern.written(names);
     }
 
-    void append_moves(std::size_t target) {
+    Result<void> append_moves(std::size_t target) {
         const Made& made = made_[target];
         const Rule& rule = end_.rules[made.rule];
         const std::size_t parts = std::max<std::size_t>(rule.parts.size(), 1);
-        PartPlace place{{}, rule.along, 0, 1, 0};
+        PartPlace place;
+        place.along = rule.along;
+        place.groups = rule.groups;
+        place.whole = made.parts.size() == 1;
+        for (std::size_t i = 0; i < parts && place.groups > 1; ++i)
+            place.group += made.parts[i]->shape[rule.along] / place.groups;
+        const MoveEnd to{model_.targets[target].layout, model_.targets[target].shape};
         for (std::size_t i = 0; i < made.parts.size(); ++i) {
             const Taken& part = *made.parts[i];
             const auto number = static_cast<Index>(i / parts);
@@ -333,13 +344,18 @@ private:
                 place.copies = made.copies[i % parts];
                 place.head = made.heads[i % parts];
             }
-            for (PartProblem& move : moves_of(part, {model_.sources[part.tensor].layout},
-                                              {model_.targets[target].layout}, place, made.parts.size() == 1)) {
+            const ShardedTensor& source = model_.sources[part.tensor];
+            auto moves = moves_of(part, {source.layout, source.shape}, to, place);
+            if (!moves)
+                return named(target,
+                             Result<void>(rule.line.error(moves.error().code, moves.error().message, rule.offset)));
+            for (PartProblem& move : *moves) {
                 model_.ends.push_back({static_cast<std::uint32_t>(part.tensor), static_cast<std::uint32_t>(target)});
                 model_.moves.push_back(std::move(move));
             }
-            if (parts > 1) place.begin += part.shape[rule.along] * place.copies;
+            if (parts > 1) place.begin += part.shape[rule.along] / place.groups * place.copies;
         }
+        return {};
     }
 
     template <class T>
