@@ -46,14 +46,17 @@ std::vector<std::optional<Side>> source_sides(const Part& part, const Tile& held
     return sides;
 }
 
+// Rows of `period` indices each.
+std::string rows_text(Side rows, Index period) {
+    for (Interval& interval : rows.intervals) interval = {interval.begin * period, interval.end * period};
+    return side_text(rows);
+}
+
 // A dimension that the view splits: `0:2 of 8` are the indices 0 and 1 of each 8.
 std::string split_text(const Side& rows, Index row_count, const Side& within, Index period) {
+    if (within.size() == period) return rows_text(rows, period);
     const std::string text = fmt::format("{} of {}", side_text(within), period);
-    if (rows.size() == row_count) return text;
-    std::vector<std::string> stretches;
-    for (const auto& [begin, end] : rows.intervals)
-        stretches.push_back(fmt::format("{}:{}", begin * period, end * period));
-    return fmt::format("{} in {}", text, fmt::join(stretches, "+"));
+    return rows.size() == row_count ? text : fmt::format("{} in {}", text, rows_text(rows, period));
 }
 
 // Returns the indices of the source in a tile of the part, for each dimension of the source.

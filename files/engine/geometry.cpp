@@ -103,6 +103,13 @@ private:
     }
 
     void read_for(const Piece& piece) {
+        const StoredTensor& tensor = job_.target.what.tensors[piece.tensor];
+        if (!tensor.fill.empty()) {
+            FilledBox filled{piece.in_memory, {}};
+            std::copy_n(reinterpret_cast<const std::byte*>(tensor.fill.data()), tensor.fill.size(),
+                        filled.element.begin());
+            made_.fills.push_back(std::move(filled));
+        }
         for (std::size_t i = job_.first_move[piece.tensor]; i < job_.first_move[piece.tensor + 1]; ++i) {
             const Move& move = job_.moves[i];
             if (move.target_view.empty()) {
@@ -110,7 +117,7 @@ private:
                 continue;
             }
             const StoredBox stored{piece.box, 0, piece.in_memory.offset_bytes, piece.in_memory.strides_bytes};
-            for (StoredBox& one : in_view(stored, job_.target.what.tensors[piece.tensor].shape, move.target_view)) {
+            for (StoredBox& one : in_view(stored, tensor.shape, move.target_view)) {
                 Piece part{piece.tensor, std::move(one.box), piece.file, {}, {}, 0, 0};
                 part.in_memory = {one.offset, piece.in_memory.element_bytes, extents_of(part.box), one.strides};
                 read_for(part, move);

@@ -11,6 +11,7 @@ struct NewTensor {
     DType dtype = DType::f32;
     std::vector<Index> shape;
     std::shared_ptr<const Layout> layout;  ///< of any element type
+    bool padded = false;                   ///< elements that no move writes are 0
 };
 
 /// Bytes that are known before any tensor is read.

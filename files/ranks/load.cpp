@@ -89,6 +89,7 @@ Result<Loaded> allocated(Backend& backend, const std::vector<NewTensor>& targets
         if (bytes > 0) {
             RESHARD_ASSIGN(tile.memory, backend.allocate(bytes));
             tile.bytes = tile.memory->bytes().first(static_cast<std::size_t>(bytes));
+            if (target.padded) std::ranges::fill(tile.bytes, std::byte{0});
         }
         loaded.tiles.push_back(std::move(tile));
     }

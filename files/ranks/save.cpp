@@ -60,9 +60,11 @@ Result<std::vector<Part>> parts_of(const Job& job, const Wanted& wanted) {
     std::vector<Part> parts;
     for (std::size_t i = 0; i < wanted.moves.size(); ++i) {
         const Move& move = wanted.moves[i];
-        if (!move.target_view.empty())
-            return fail(Code::unsupported, fmt::format("{} is written in groups; save it as it is, and convert it",
-                                                       in_quotes(wanted.targets[move.target].name)));
+        const NewTensor& target = wanted.targets[move.target];
+        if (!move.target_view.empty() || target.padded)
+            return fail(Code::unsupported,
+                        fmt::format("{} is {}; save it as it is, and convert it", in_quotes(target.name),
+                                    target.padded ? "padded" : "written in groups"));
         RESHARD_TRY(auto& part, make_part(move, wanted.parts[i], false, wanted.sources[move.source].layout->dtype,
                                           job.target.what.tensors[move.target]));
         parts.push_back(std::move(part));

@@ -26,7 +26,9 @@ struct StoredTensor {
     DType dtype = DType::f32;      ///< of its elements
     std::vector<Index> shape;      ///< in elements
     std::vector<StoredBox> boxes;  ///< none of them empty
-    std::string fill = {};  ///< bytes of the element outside of all boxes; empty: the boxes must cover the tensor
+    /// Bytes of the element outside of all boxes; empty: the boxes must cover the tensor. Of a target: the element that
+    /// no move writes.
+    std::string fill = {};
 };
 
 /// A file of a checkpoint.

@@ -167,7 +167,7 @@ private:
                 return rule.line.error(Code::unsupported, fmt::format("more than {} parts", made_max), rule.offset);
             made_.push_back({taken.rule, own, {}, {}, {}});
             made_.back().parts.resize(parts * static_cast<std::size_t>(rule.stack_count));
-            model_.targets.push_back({name, nullptr, {}});
+            model_.targets.push_back({name, nullptr});
         }
         Made& made = made_[found->second];
         if (made.rule != taken.rule)
@@ -208,17 +208,26 @@ private:
             model_.targets[i].shape = asked[i].shape;
             if (rule.blocks) continue;
             asked[i].names = &made_[i].names;
+            asked[i].may_pad = true;
             RESHARD_TRY(auto& placed, named(i, layouts_.said(made_[i].rule, asked[i])));
             model_.targets[i].layout = std::move(placed.layout);
             made_[i].copies = std::move(placed.copies);
             made_[i].heads = std::move(placed.heads);
             lengthen(i, asked[i]);
+            pad(i, std::move(placed.padded), asked[i]);
         }
         for (std::size_t i = 0; i < made_.size(); ++i) {
             if (end_.rules[made_[i].rule].blocks) RESHARD_CHECK(place_blocks(i, asked[i]));
         }
         for (std::size_t i = 0; i < made_.size(); ++i) RESHARD_CHECK(append_moves(i));
         return {};
+    }
+
+    void pad(std::size_t target, std::vector<Index> shape, Asked& asked) {
+        if (shape.empty() || shape == asked.shape) return;
+        asked.shape = shape;
+        model_.targets[target].shape = std::move(shape);
+        model_.targets[target].padded = true;
     }
 
     // Repeated heads make a tensor longer than its parts.
@@ -328,10 +337,8 @@ private:
         const Made& made = made_[target];
         const Rule& rule = end_.rules[made.rule];
         const std::size_t parts = std::max<std::size_t>(rule.parts.size(), 1);
-        PartPlace place;
-        place.along = rule.along;
-        place.groups = rule.groups;
-        place.whole = made.parts.size() == 1;
+        PartPlace place{{}, rule.along, 0, 1, 0, rule.groups, 0, false};
+        place.whole = made.parts.size() == 1 && !model_.targets[target].padded;
         for (std::size_t i = 0; i < parts && place.groups > 1; ++i)
             place.group += made.parts[i]->shape[rule.along] / place.groups;
         const MoveEnd to{model_.targets[target].layout, model_.targets[target].shape};
@@ -345,11 +352,11 @@ private:
                 place.head = made.heads[i % parts];
             }
             const ShardedTensor& source = model_.sources[part.tensor];
-            auto moves = moves_of(part, {source.layout, source.shape}, to, place);
-            if (!moves)
-                return named(target,
-                             Result<void>(rule.line.error(moves.error().code, moves.error().message, rule.offset)));
-            for (PartProblem& move : *moves) {
+            auto made_moves = moves_of(part, {source.layout, source.shape}, to, place);
+            if (!made_moves)
+                made_moves = rule.line.error(made_moves.error().code, made_moves.error().message, rule.offset);
+            RESHARD_TRY(auto& moves, named(target, std::move(made_moves)));
+            for (PartProblem& move : moves) {
                 model_.ends.push_back({static_cast<std::uint32_t>(part.tensor), static_cast<std::uint32_t>(target)});
                 model_.moves.push_back(std::move(move));
             }
