@@ -72,9 +72,10 @@ class Slices(suite.Case):
         rows = self.draw(30, 8)
         self.write({"w": rows})
         self.convert("model.safetensors", "three", "target tp=3\nw = [tp[7,10,13], -]\n", "--to", "ranks")
+        self.text("w.list", "w bf16[30,8]\n")
         self.convert("three", "mixed", "source tp=3\nw = [tp[7,10,13], -]\ntarget tp=4\n"
                      "a = [tp[1,2,3,4], -] <- w[1::3, :]\nalso b = [tp, -] <- w[0:2 of 5, :] ++ w[3:4 of 5, :] in 6 groups\n"
-                     "also c = [-, tp[5,5,10,10]] <- w[:, 2:8:2] permute(1,0)\n", "--to", "ranks")
+                     "also c = [-, tp[5,5,10,10]] <- w[:, 2:8:2] permute(1,0)\n", "--to", "ranks", "--list", "w.list")
         b = in_groups([rows[[i for i in range(30) if i % 5 < 2]], rows[3::5]], 6)
         c = rows[:, 2:8:2].T
         parts = [np.split(array, cuts, axis) for array, cuts, axis in

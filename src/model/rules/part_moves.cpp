@@ -226,12 +226,11 @@ private:
         auto source = from.made(part_.kept);
         auto target = to.made(ascending);
         if (!source || !target) return false;
-        const auto several = [](const Runs& one) { return one.from.count > 1; };
-        const bool plain = std::ranges::none_of(runs, several) && source->order.empty();
-        if (plain && !part_.sides && place_.copies == 1) source->box.reset();
-        bool all = place_.whole;
-        for (std::size_t k = 0; k < runs.size(); ++k) all = all && runs[k].to.size() == part_.shape[k];
-        if (plain && all) target->box.reset();
+        bool all = source->order.empty();  // of the part, in one window
+        for (std::size_t k = 0; k < runs.size(); ++k)
+            all = all && runs[k].from.count == 1 && runs[k].from.width == part_.shape[k];
+        if (all && !part_.sides) source->box.reset();
+        if (all && place_.whole) target->box.reset();
         moves_.push_back({*std::move(source), *std::move(target)});
         return true;
     }
