@@ -73,6 +73,8 @@ class PageTemplate:
 
 
 def _numbers(cache: PagedCache) -> tuple[Layout, int, int, str, int]:
+    if not isinstance(cache, PagedCache):
+        raise TypeError(f"a cache is a PagedCache, not {type(cache).__name__}")
     return cache.layout, cache.block, cache.pages, _storage_text(cache.storage), cache.page_stride
 
 

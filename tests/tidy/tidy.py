@@ -59,6 +59,7 @@ HEADERS = {
     "program/judge": ["planner/cost", "program/program"],
     "program/schedule": ["program/judge", "synthesize"],
     "program/generate": ["program/program"],
+    "program/script": ["program/judge"],
     "backends/run": ["planner/integer", "result"],
     "backends/backend": ["backends/run", "planner/schedule", "planner/capabilities"],
     "elements": ["layout"],
@@ -126,7 +127,7 @@ ROOMS = {
     "synth/rules": (["src/price", "synth/search"], [*PLANNER, "synthesize"]),
     "synth/overlap": (["src/plan", "src/price"], ["overlap/choose_pieces", "problem"]),
     "synth/list": (["src/judge", "synth/overlap"], [*PLANNER, "synthesize"]),
-    "synth/program": (["src/text"], [*PLANNER, "program/schedule", "program/generate"]),
+    "synth/program": (["src/text"], [*PLANNER, "program/schedule", "program/generate", "program/script"]),
     "synth": (["src/price", "synth/search", "synth/rules", "synth/list", "synth/overlap"], [*PLANNER, "planner/plan_cache"]),
     "backends/common": ([], ["result", "backends/backend"]),
     "backends/local": (TRANSPORT, ["backends/local"]),
@@ -144,6 +145,7 @@ ROOMS = {
     **{room: (["report", *C[:floor]], ALL) for floor, room in enumerate(C)},
     "bindings/scalapack": ([], ALL),
     "python/bindings": (["report"], ALL),
+    "python/bindings/programs": (["report", "python/bindings"], ALL),
 }
 GROUND = ["src/base", "src/tables"]
 ROOMS = {room: ([*GROUND[:GROUND.index(room) if room in GROUND else None], *below], public)

@@ -181,6 +181,9 @@ void add_schedule(CLI::App& app, Arguments& arguments) {
     command->add_flag("--svg", arguments.svg, "a drawing instead of text");
     command->add_flag("--trace", arguments.trace, "a trace for Perfetto instead of text");
     command->add_flag("--chain", arguments.chain, "also the chain of activities that ends last");
+    option(*command, "--script", arguments.script, "DEVICE",
+           "the part of one device as JSON, for runtimes that start tasks and moves themselves")
+        ->check(CLI::Range(Index{0}, index_max));
     command->add_flag("--frontier", arguments.frontier, "the end under several limits of memory instead");
 }
 

@@ -65,6 +65,7 @@ struct Arguments {
     bool trace = false;                       ///< schedule: for Perfetto
     bool chain = false;                       ///< schedule: what the end waits for
     bool frontier = false;                    ///< schedule: the end under several limits
+    std::optional<Index> script = {};         ///< schedule: the device whose part is printed
 };
 
 /// The question of the command line, for the backend that it names. Errors: as understand; usage.
