@@ -7,6 +7,7 @@
 #include "reshard/planner/view.hpp"
 #include "src/base/odometer.hpp"
 #include "src/base/try.hpp"
+#include "src/model/rules/part_cut.hpp"
 
 namespace reshard::notation {
 
@@ -111,6 +112,9 @@ public:
         skip_homes(index_max);
         TensorPart part{end_.layout, box_, {}};
         if (viewed_) {
+            // A view looks at the shards of a dimension one by one.
+            for (const Dim& dim : end_.layout->dims)
+                if (shard_count(dim) > layout_pieces_max) return std::nullopt;
             auto view = in_parts(*end_.layout, parts_);
             if (!view) return std::nullopt;
             part.layout = std::make_shared<const Layout>(*std::move(view));
@@ -243,10 +247,35 @@ private:
     std::vector<PartProblem> moves_;
 };
 
+// The move of consecutive indices, if nothing else is asked: most parts of a model are one box.
+std::optional<PartProblem> one_box(const Taken& part, const MoveEnd& source, const MoveEnd& target,
+                                   const PartPlace& place) {
+    const bool owned =
+        source.layout->dims.size() != source.shape.size() || target.layout->dims.size() != target.shape.size();
+    if (owned || place.groups > 1 || place.copies > 1 || !std::ranges::is_sorted(part.kept)) return std::nullopt;
+    PartProblem move{{source.layout}, {target.layout}};
+    if (part.sides) {
+        Box& from = move.source.box.emplace();
+        for (const Windows& side : *part.sides) {
+            if (side.count > 1) return std::nullopt;
+            from.push_back({side.begin, side.begin + side.width});
+        }
+    }
+    if (place.whole) return move;
+    Box& to = move.target.box.emplace();
+    if (place.stack) to.push_back(*place.stack);
+    for (std::size_t k = 0; k < part.shape.size(); ++k) {
+        const Index begin = k == place.along ? place.begin : 0;
+        to.push_back({begin, begin + part.shape[k]});
+    }
+    return move;
+}
+
 }  // namespace
 
 Result<std::vector<PartProblem>> moves_of(const Taken& part, const MoveEnd& source, const MoveEnd& target,
                                           const PartPlace& place) {
+    if (auto move = one_box(part, source, target, place)) return std::vector<PartProblem>{*std::move(move)};
     return Moves(part, source, target, place).make();
 }
 
