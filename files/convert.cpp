@@ -23,6 +23,19 @@ constexpr Index box_bytes = 1024;                 // of a plan
 constexpr Index boxes_always = 4096;              // are always listed, before `share` checks the memory
 constexpr Index plan_bytes_min = Index{8} << 20;  // of a process of this library
 
+// Sets the element of the padding.
+Result<void> pad(Job& job, std::span<const NewTensor> targets) {
+    for (std::size_t i = 0; i < targets.size(); ++i)
+        if (targets[i].padded)
+            job.target.what.tensors[i].fill.assign(static_cast<std::size_t>(size_of(targets[i].dtype)), '\0');
+    for (const Move& move : job.moves)
+        if (targets[move.target].padded && !job.source.tensors[move.source].fill.empty())
+            return fail(Code::unsupported, fmt::format("{} has a fill value, so {} cannot be padded",
+                                                       in_quotes(job.source.tensors[move.source].name),
+                                                       in_quotes(targets[move.target].name)));
+    return {};
+}
+
 Result<Job> make_job(const std::string& from, const std::string& file, const ConvertOptions& options) {
     RESHARD_TRY(auto& asked, open_source(from, with_ends(options.rules, options.form), options));
     Job job;
@@ -31,6 +44,7 @@ Result<Job> make_job(const std::string& from, const std::string& file, const Con
     RESHARD_ASSIGN(job.target,
                    new_files({asked.wanted.targets, options, file, job.source.rest, job.source.codecs, boxes_max}));
     job.moves = std::move(asked.wanted.moves);
+    RESHARD_CHECK(pad(job, asked.wanted.targets));
     complete(job, options);
     return job;
 }

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <thread>
+#include <tuple>
 
 #include <fmt/ranges.h>
 
 #include "files/base/cast.hpp"
 #include "files/base/crc32c.hpp"
+#include "files/engine/stored_view.hpp"
 #include "files/formats/formats.hpp"
 #include "files/formats/json_text.hpp"
 #include "files/formats/safetensors.hpp"
@@ -51,6 +54,26 @@ Result<void> covered(const StoredTensor& tensor) {
         return fail(Code::io, fmt::format("{} has elements that are in two places", in_quotes(tensor.name)));
     if (found.missing == 0 || !tensor.fill.empty()) return {};
     return fail(Code::io, fmt::format("{} lacks {} of its elements", in_quotes(tensor.name), found.missing));
+}
+
+// The box of a part, and the shape that it is in; empty: the tensor's own shape.
+std::pair<Box, std::vector<Index>> box_of(const TensorPart& part, const std::vector<Index>& own) {
+    if (!part.box) return {whole_box(own), {}};
+    std::vector<Index> view = shape(*part.layout);
+    if (view == own) view.clear();
+    return {*part.box, std::move(view)};
+}
+
+// Moves from a view get a tensor of their own, which has the same bytes in that view.
+void add_views(Job& job) {
+    std::map<std::pair<std::size_t, std::vector<Index>>, std::size_t> known;
+    for (Move& move : job.moves) {
+        if (move.source_view.empty()) continue;
+        const auto [found, fresh] = known.emplace(std::pair(move.source, move.source_view), job.source.tensors.size());
+        if (fresh) job.source.tensors.push_back(in_view(job.source.tensors[move.source], move.source_view));
+        move.source = found->second;
+        move.source_view.clear();
+    }
 }
 
 }  // namespace
@@ -107,14 +130,14 @@ Result<Wanted> wanted_of(const std::string& rules, std::span<const ListedTensor>
     Wanted wanted;
     for (const ShardedTensor& target : model.targets) {
         RESHARD_TRY(const auto& dtype, cast_of(target.name, target.layout->dtype, casts));
-        wanted.targets.push_back({target.name, dtype, target.shape, target.layout});
+        wanted.targets.push_back({target.name, dtype, target.shape, target.layout, target.padded});
     }
     for (std::size_t i = 0; i < model.moves.size(); ++i) {
         Move move{model.ends[i].source, model.ends[i].target, {}, {}, {}};
         const PartProblem& parts = model.moves[i];
-        move.from = parts.source.box ? *parts.source.box : whole_box(list[move.source].shape);
-        move.to = parts.target.box ? *parts.target.box : whole_box(wanted.targets[move.target].shape);
-        auto dims = match_dims(move.from, move.to);
+        std::tie(move.from, move.source_view) = box_of(parts.source, list[move.source].shape);
+        std::tie(move.to, move.target_view) = box_of(parts.target, wanted.targets[move.target].shape);
+        auto dims = match_dims(move.from, move.to, parts.source.order);
         if (!dims)
             return fail(Code::mismatch,
                         fmt::format("{} and the part of {} that it becomes differ in shape",
@@ -146,6 +169,7 @@ void complete(Job& job, const ConvertOptions& options) {
     for (std::size_t i = 0; i < job.moves.size(); ++i)
         while (job.first_move.size() <= job.moves[i].target) job.first_move.push_back(i);
     while (job.first_move.size() <= job.target.what.tensors.size()) job.first_move.push_back(job.moves.size());
+    add_views(job);
     for (const StoredTensor& tensor : job.source.tensors) job.source_boxes.emplace_back(tensor);
     for (const StoredTensor& tensor : job.target.what.tensors) job.target_boxes.emplace_back(tensor);
     job.granule = options.granule;

@@ -1,6 +1,7 @@
 #include "report/rank_table.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,41 +16,79 @@ namespace {
 
 constexpr Index ranks_max = Index{1} << 16;
 
-std::string side_text(const Side& side, Index offset) {
+std::string side_text(const Side& side) {
     std::vector<std::string> intervals;
-    for (const auto& [begin, end] : side.intervals)
-        intervals.push_back(fmt::format("{}:{}", begin + offset, end + offset));
+    for (const auto& [begin, end] : side.intervals) intervals.push_back(fmt::format("{}:{}", begin, end));
     return fmt::format("{}", fmt::join(intervals, "+"));
-}
-
-// Returns the indices of the source in a tile of the part. A dimension of extent 1 may be at one end only.
-std::string indices_text(const Layout& part, const Tile& held, const Box& source) {
-    std::vector<std::string> dims;
-    std::size_t k = 0;
-    for (const Interval& side : source) {
-        while (k < held.size() && part.dims[k].extent != side.size() && part.dims[k].extent == 1) ++k;
-        const bool same = k < held.size() && part.dims[k].extent == side.size();
-        dims.push_back(same ? side_text(held[k++], side.begin) : fmt::format("{}", side.begin));
-    }
-    return dims.empty() ? "" : fmt::format("[{}]", fmt::join(dims, ","));
 }
 
 // A part of the target, and the source elements that it is made of.
 struct Part {
-    std::string source;
-    Box box;
-    Layout layout;
+    const ShardedTensor* tensor = nullptr;  // the source
+    TensorPart source;
+    Layout layout;  // of the part at the target
 };
+
+// Returns the source's indices in a tile of the part, for each dimension of its view. A dimension of extent 1 may be at
+// one end only. Empty for an index.
+std::vector<std::optional<Side>> source_sides(const Part& part, const Tile& held, const Box& box) {
+    std::vector<std::optional<Side>> sides(box.size());
+    std::size_t k = 0;
+    for (std::size_t i = 0; i < box.size(); ++i) {
+        const std::size_t dim = part.source.order.empty() ? i : part.source.order[i];
+        const Interval& side = box[dim];
+        while (k < held.size() && part.layout.dims[k].extent != side.size() && part.layout.dims[k].extent == 1) ++k;
+        if (k == held.size() || part.layout.dims[k].extent != side.size()) continue;
+        sides[dim] = held[k++];
+        for (Interval& interval : sides[dim]->intervals)
+            interval = {interval.begin + side.begin, interval.end + side.begin};
+    }
+    return sides;
+}
+
+// Rows of `period` indices each.
+std::string rows_text(Side rows, Index period) {
+    for (Interval& interval : rows.intervals) interval = {interval.begin * period, interval.end * period};
+    return side_text(rows);
+}
+
+// A dimension that the view splits: `0:2 of 8` are the indices 0 and 1 of each 8.
+std::string split_text(const Side& rows, Index row_count, const Side& within, Index period) {
+    if (within.size() == period) return rows_text(rows, period);
+    const std::string text = fmt::format("{} of {}", side_text(within), period);
+    return rows.size() == row_count ? text : fmt::format("{} in {}", text, rows_text(rows, period));
+}
+
+// Returns the indices of the source in a tile of the part, for each dimension of the source.
+std::string indices_text(const Part& part, const Tile& held) {
+    const std::vector<Index>& own = part.tensor->shape;
+    Box box = part.source.box.value_or(Box{});
+    std::vector<Index> view = part.source.box ? shape(*part.source.layout) : own;
+    if (!part.source.box)
+        for (const Index extent : own) box.push_back({0, extent});
+    const std::vector<std::optional<Side>> sides = source_sides(part, held, box);
+    const auto side = [&](std::size_t dim) { return sides[dim].value_or(Side{{box[dim]}}); };
+    std::vector<std::string> dims;
+    std::size_t k = 0;
+    for (const Index extent : own) {
+        while (view[k] == 1 && extent != 1) ++k;  // says who owns the tensor
+        if (view[k] == extent) {
+            dims.push_back(sides[k] ? side_text(*sides[k]) : fmt::format("{}", box[k].begin));
+            ++k;
+        } else {
+            dims.push_back(split_text(side(k), view[k], side(k + 1), view[k + 1]));
+            k += 2;
+        }
+    }
+    return dims.empty() ? "" : fmt::format("[{}]", fmt::join(dims, ","));
+}
 
 Result<std::vector<Part>> parts_of(const CheckpointMapping& model, std::size_t target) {
     std::vector<Part> parts;
     for (std::size_t move = 0; move < model.moves.size(); ++move) {
         if (model.ends[move].target != target) continue;
-        const ShardedTensor& source = model.sources[model.ends[move].source];
-        Box box;
-        for (const Index extent : source.shape) box.push_back({0, extent});
         RESHARD_TRY(auto& layout, layout_of(model.moves[move].target));
-        parts.push_back({source.name, model.moves[move].source.box.value_or(box), std::move(layout)});
+        parts.push_back({&model.sources[model.ends[move].source], model.moves[move].source, std::move(layout)});
     }
     return parts;
 }
@@ -86,7 +125,7 @@ Result<std::string> rank_table(const CheckpointMapping& model, std::string_view 
         std::vector<std::string> pieces;
         for (const Part& part : parts) {
             const Tile held = tile(part.layout, rank);
-            if (count(held) > 0) pieces.push_back(part.source + indices_text(part.layout, held, part.box));
+            if (count(held) > 0) pieces.push_back(part.tensor->name + indices_text(part, held));
         }
         table.row({fmt::format("{}", rank), count(whole) > 0 ? tile_text(*found, whole) : "-",
                    fmt::format("{}", fmt::join(pieces, " "))});

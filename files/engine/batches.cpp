@@ -7,7 +7,16 @@
 
 namespace reshard::files {
 
-std::optional<std::vector<std::optional<std::size_t>>> match_dims(const Box& from, const Box& to) {
+std::optional<std::vector<std::optional<std::size_t>>> match_dims(const Box& from, const Box& to,
+                                                                  std::span<const std::size_t> order) {
+    if (!order.empty()) {
+        Box ordered;
+        for (const std::size_t k : order) ordered.push_back(from[k]);
+        auto dims = match_dims(ordered, to);
+        for (std::size_t i = 0; dims && i < dims->size(); ++i)
+            if ((*dims)[i]) (*dims)[i] = order[*(*dims)[i]];
+        return dims;
+    }
     std::vector<std::optional<std::size_t>> dims;
     std::size_t next = 0;
     for (const Interval& side : to) {

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "files/base/cast.hpp"
+#include "files/engine/stored_view.hpp"
 #include "files/formats/safetensors.hpp"
 
 namespace reshard::files {
@@ -102,20 +103,46 @@ private:
     }
 
     void read_for(const Piece& piece) {
+        const StoredTensor& tensor = job_.target.what.tensors[piece.tensor];
+        if (!tensor.fill.empty()) {
+            FilledBox filled{piece.in_memory, {}};
+            std::copy_n(reinterpret_cast<const std::byte*>(tensor.fill.data()), tensor.fill.size(),
+                        filled.element.begin());
+            made_.fills.push_back(std::move(filled));
+        }
         for (std::size_t i = job_.first_move[piece.tensor]; i < job_.first_move[piece.tensor + 1]; ++i) {
             const Move& move = job_.moves[i];
-            const Box wanted = intersect(piece.box, move.to);
-            if (count(wanted) == 0) continue;
-            if (!job_.source.tensors[move.source].fill.empty()) fill(piece, move, wanted);
-            Box from = move.from;
-            for (std::size_t k = 0; k < wanted.size(); ++k) {
-                if (!move.source_dims[k]) continue;
-                const Index shift = move.from[*move.source_dims[k]].begin - move.to[k].begin;
-                from[*move.source_dims[k]] = {wanted[k].begin + shift, wanted[k].end + shift};
+            if (move.target_view.empty()) {
+                read_for(piece, move);
+                continue;
             }
-            job_.source_boxes[move.source].meeting(
-                from, [&](const StoredBox& stored, const Box& shared) { add(piece, move, stored, shared); });
+            const StoredBox stored{piece.box, 0, piece.in_memory.offset_bytes, piece.in_memory.strides_bytes};
+            for (StoredBox& one : in_view(stored, tensor.shape, move.target_view)) {
+                Piece part{piece.tensor, std::move(one.box), piece.file, {}, {}, 0, 0};
+                part.in_memory = {one.offset, piece.in_memory.element_bytes, extents_of(part.box), one.strides};
+                read_for(part, move);
+            }
         }
+    }
+
+    static std::vector<Index> extents_of(const Box& box) {
+        std::vector<Index> extents;
+        for (const Interval& side : box) extents.push_back(side.size());
+        return extents;
+    }
+
+    void read_for(const Piece& piece, const Move& move) {
+        const Box wanted = intersect(piece.box, move.to);
+        if (count(wanted) == 0) return;
+        if (!job_.source.tensors[move.source].fill.empty()) fill(piece, move, wanted);
+        Box from = move.from;
+        for (std::size_t k = 0; k < wanted.size(); ++k) {
+            if (!move.source_dims[k]) continue;
+            const Index shift = move.from[*move.source_dims[k]].begin - move.to[k].begin;
+            from[*move.source_dims[k]] = {wanted[k].begin + shift, wanted[k].end + shift};
+        }
+        job_.source_boxes[move.source].meeting(
+            from, [&](const StoredBox& stored, const Box& shared) { add(piece, move, stored, shared); });
     }
 
     void fill(const Piece& piece, const Move& move, const Box& wanted) {

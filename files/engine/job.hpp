@@ -14,6 +14,8 @@ struct Move {
     Box to;
     /// The source dimension of each target dimension. Empty for a dimension of extent 1 that only the target has.
     std::vector<std::optional<std::size_t>> source_dims;
+    std::vector<Index> source_view = {};  ///< the shape that `from` is in; empty: as stored
+    std::vector<Index> target_view = {};  ///< the shape that `to` is in; empty: as stored
 };
 
 struct Job {
@@ -27,8 +29,10 @@ struct Job {
     Index workers = 1;
 };
 
-/// Returns the dimensions of a move, or nullopt if the boxes differ in extents other than 1.
-[[nodiscard]] std::optional<std::vector<std::optional<std::size_t>>> match_dims(const Box& from, const Box& to);
+/// Returns the dimensions of a move, or nullopt if the boxes differ in extents other than 1. `order` lists the
+/// dimensions of `from` in the order of `to`; empty: as they are.
+[[nodiscard]] std::optional<std::vector<std::optional<std::size_t>>> match_dims(
+    const Box& from, const Box& to, std::span<const std::size_t> order = {});
 
 /// A box of a target tensor whose bytes are in memory together.
 struct Block {

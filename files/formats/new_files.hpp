@@ -12,6 +12,7 @@ struct NewTensor {
     std::vector<Index> shape;
     std::shared_ptr<const Layout> layout;  ///< of any element type
     FileType type = {};                    ///< of elements that are only copied
+    bool padded = false;                   ///< elements that no move writes are 0
 };
 
 /// Bytes that are known before any tensor is read.

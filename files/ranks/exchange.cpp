@@ -16,9 +16,11 @@ struct PartTile {
     std::span<std::byte> bytes{};  // which begin there
 };
 
-Result<PartTile> part_tile(const RankTensor& tensor, const Box& held, Index rank) {
-    RESHARD_TRY(auto& layout, layout_of(TensorPart{tensor.layout, held}));
-    const Tile all = tile(*tensor.layout, rank);
+Result<PartTile> part_tile(const RankTensor& tensor, const Part& shared, Index rank) {
+    const Box& held = shared.held;
+    RESHARD_TRY(auto& layout, layout_of(TensorPart{shared.layout, held}));
+    layout.dtype = tensor.layout->dtype;
+    const Tile all = tile(*shared.layout, rank);
     const Tile own = tile(layout, rank);
     PartTile part{std::move(layout), row_major(own), {}};
     if (count(own) == 0) return part;
@@ -38,13 +40,12 @@ bool is_band(const Box& held, const Layout& layout) {
 }
 
 // Two parts of one tensor are not written together if their bytes are interleaved.
-std::vector<std::vector<std::size_t>> buckets_of(const Round& round, Exchange::Way way,
-                                                 std::span<const RankTensor> tensors) {
+std::vector<std::vector<std::size_t>> buckets_of(const Round& round, Exchange::Way way) {
     std::vector<std::vector<std::size_t>> buckets(1);
     std::map<std::size_t, std::size_t> parts_of;  // each tensor's parts that are no bands, so far
     for (std::size_t i = 0; i < round.size(); ++i) {
         const Part& part = round[i].part;
-        const bool apart = way == Exchange::Way::to_shares || is_band(part.held, *tensors[part.tensor].layout);
+        const bool apart = way == Exchange::Way::to_shares || is_band(part.held, *part.layout);
         const std::size_t bucket = apart ? 0 : parts_of[part.tensor]++;
         if (bucket == buckets.size()) buckets.emplace_back();
         buckets[bucket].push_back(i);
@@ -65,7 +66,7 @@ Result<void> Exchange::run(const Round& round, Way way, std::span<const RankTens
     options.capabilities = backend_->capabilities();
     for (std::size_t i = 0; i < round.size(); ++i) {
         const SharedPart& shared = round[i];
-        RESHARD_TRY(const auto& part, part_tile(tensors[shared.part.tensor], shared.part.held, rank));
+        RESHARD_TRY(const auto& part, part_tile(tensors[shared.part.tensor], shared.part, rank));
         const auto bytes = static_cast<std::size_t>(share_bytes(shared, rank));
         // An empty share has no place. Memory behind the last share belongs to others.
         const std::span<std::byte> share =
@@ -77,7 +78,7 @@ Result<void> Exchange::run(const Round& round, Way way, std::span<const RankTens
         storages.push_back(out ? Storages{std::nullopt, part.storage} : Storages{part.storage, std::nullopt});
         buffers.push_back(out ? Buffers{share, part.bytes, {}} : Buffers{part.bytes, share, {}});
     }
-    RESHARD_TRY(const auto& list, judge(plans, buckets_of(round, way, tensors)));
+    RESHARD_TRY(const auto& list, judge(plans, buckets_of(round, way)));
     RESHARD_TRY(auto& executor, Executor::prepare(list, *backend_, storages));
     std::unique_ptr<Memory> workspace;
     if (executor.workspace_bytes() > 0) {

@@ -26,10 +26,7 @@ Result<std::vector<Part>> parts_of(const Checkpoint& source, const Wanted& wante
     std::vector<Part> parts;
     for (std::size_t i = 0; i < wanted.moves.size(); ++i) {
         const Move& move = wanted.moves[i];
-        const NewTensor& target = wanted.targets[move.target];
-        const auto& box = wanted.parts[i].target.box;
-        Box held = box ? *box : whole_box(shape(*target.layout));
-        RESHARD_TRY(auto& part, make_part(move.target, move.source, std::move(held), move.from, target.dtype,
+        RESHARD_TRY(auto& part, make_part(move, wanted.parts[i], true, wanted.targets[move.target].dtype,
                                           source.tensors[move.source]));
         parts.push_back(std::move(part));
     }
@@ -48,7 +45,7 @@ void add_rounds(Loading& loading, Index rank) {
         for (const SharedPart& shared : round) {
             const Part& part = shared.part;
             loading.job.moves.push_back({part.stored, target.what.tensors.size(), part.in_file,
-                                         whole_box(shape(shared.share)), part.file_dims});
+                                         whole_box(shape(shared.share)), part.file_dims, part.file_view});
             target.what.tensors.push_back(stored_share(shared, rank, file, end));
             offsets.push_back(end);
             end += share_bytes(shared, rank);
@@ -93,6 +90,7 @@ Result<Loaded> allocated(Backend& backend, const std::vector<NewTensor>& targets
         if (bytes > 0) {
             RESHARD_ASSIGN(tile.memory, backend.allocate(bytes));
             tile.bytes = tile.memory->bytes().first(static_cast<std::size_t>(bytes));
+            if (target.padded) std::ranges::fill(tile.bytes, std::byte{0});
         }
         loaded.tiles.push_back(std::move(tile));
     }

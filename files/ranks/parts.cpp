@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "files/engine/stored_view.hpp"
 #include "files/formats/safetensors.hpp"
 #include "src/base/try.hpp"
 
@@ -15,6 +16,15 @@ std::vector<Index> extents_of(const Box& box) {
     std::vector<Index> extents;
     for (const Interval& side : box) extents.push_back(side.size());
     return extents;
+}
+
+using Dims = std::vector<std::optional<std::size_t>>;
+
+Dims inverse(const Dims& dims, std::size_t size) {
+    Dims made(size);
+    for (std::size_t k = 0; k < dims.size(); ++k)
+        if (dims[k]) made[*dims[k]] = k;
+    return made;
 }
 
 class Rounds {
@@ -107,15 +117,28 @@ private:
 
 }  // namespace
 
-Result<Part> make_part(std::size_t tensor, std::size_t stored, Box held, Box in_file, DType dtype,
+Result<Part> make_part(const Move& move, const PartProblem& problem, bool loads, DType dtype,
                        const StoredTensor& files) {
-    auto dims = match_dims(in_file, held);
+    const TensorPart& on_ranks = loads ? problem.target : problem.source;
+    Part part;
+    part.tensor = loads ? move.target : move.source;
+    part.stored = loads ? move.source : move.target;
+    part.in_file = loads ? move.from : move.to;
+    part.held = on_ranks.box ? *on_ranks.box : whole_box(shape(*on_ranks.layout));
+    part.dtype = dtype;
+    part.layout = on_ranks.layout;
+    part.file_view = loads ? move.source_view : move.target_view;
+    if (!loads) part.order = problem.source.order;
+    const auto dims = loads ? match_dims(part.in_file, part.held, problem.source.order)
+                            : match_dims(part.held, part.in_file, part.order);
     if (!dims) return fail(Code::mismatch, "a part differs in shape from what it is in files");
-    std::size_t outermost = 0;
-    if (!files.boxes.empty() && !files.shape.empty())
-        outermost = static_cast<std::size_t>(std::ranges::max_element(files.boxes.front().strides) -
-                                             files.boxes.front().strides.begin());
-    return Part{tensor, stored, std::move(held), std::move(in_file), *std::move(dims), outermost, dtype};
+    part.file_dims = loads ? *dims : inverse(*dims, part.held.size());
+    if (files.boxes.empty() || files.shape.empty()) return part;
+    const StoredBox& first = files.boxes.front();
+    const std::vector<Index> strides =
+        part.file_view.empty() ? first.strides : in_view(first, files.shape, part.file_view).front().strides;
+    part.outermost = static_cast<std::size_t>(std::ranges::max_element(strides) - strides.begin());
+    return part;
 }
 
 Box in_file_of(const Part& part, const Box& own) {

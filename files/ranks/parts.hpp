@@ -17,10 +17,14 @@ struct Part {
     std::vector<std::optional<std::size_t>> file_dims;  ///< by dimension of `held`; empty if its extent is 1
     std::size_t outermost = 0;                          ///< dimension of the stored tensor, by its strides in files
     DType dtype = DType::f32;                           ///< on the ranks
+    std::shared_ptr<const Layout> layout;               ///< on the ranks; a view of the tensor's, or the same
+    std::vector<Index> file_view = {};                  ///< the shape that `in_file` is in; empty: as stored
+    std::vector<std::size_t> order = {};                ///< of dimensions of `held` in files; empty: as they are
 };
 
+/// The part of a move whose tensor on ranks is its target (`loads`) or its source. `on_ranks` has the layout there.
 /// Errors: mismatch (the boxes differ in extents other than 1).
-[[nodiscard]] Result<Part> make_part(std::size_t tensor, std::size_t stored, Box held, Box in_file, DType dtype,
+[[nodiscard]] Result<Part> make_part(const Move& move, const PartProblem& problem, bool loads, DType dtype,
                                      const StoredTensor& files);
 
 /// Returns the box of the stored tensor for a box of the part. The latter counts from the part's first indices.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "files/engine/run.hpp"
+#include "files/engine/stored_view.hpp"
 #include "files/engine/unfinished.hpp"
 #include "files/formats/json_text.hpp"
 #include "files/ranks/question.hpp"
@@ -60,14 +61,31 @@ Result<std::vector<Part>> parts_of(const Job& job, const Wanted& wanted) {
     std::vector<Part> parts;
     for (std::size_t i = 0; i < wanted.moves.size(); ++i) {
         const Move& move = wanted.moves[i];
-        const Layout& layout = *wanted.sources[move.source].layout;
-        const auto& box = wanted.parts[i].source.box;
-        Box held = box ? *box : whole_box(shape(layout));
-        RESHARD_TRY(auto& part, make_part(move.source, move.target, std::move(held), move.to, layout.dtype,
+        RESHARD_TRY(auto& part, make_part(move, wanted.parts[i], false, wanted.sources[move.source].layout->dtype,
                                           job.target.what.tensors[move.target]));
         parts.push_back(std::move(part));
     }
     return parts;
+}
+
+// Describes each target in the view of its moves, so that no move has a view. Errors: unsupported.
+Result<void> view_targets(Job& job, Wanted& wanted) {
+    std::vector<const std::vector<Index>*> views(wanted.targets.size(), nullptr);
+    for (const Move& move : wanted.moves) {
+        const NewTensor& target = wanted.targets[move.target];
+        const std::vector<Index>*& view = views[move.target];
+        if (target.padded || (view != nullptr && *view != move.target_view))
+            return fail(Code::unsupported,
+                        fmt::format("{} is {}; save it as it is, and convert it", in_quotes(target.name),
+                                    target.padded ? "padded" : "written in groups of several sizes"));
+        view = &move.target_view;
+    }
+    for (std::size_t i = 0; i < views.size(); ++i) {
+        StoredTensor& tensor = job.target.what.tensors[i];
+        if (views[i] != nullptr && !views[i]->empty()) tensor = in_view(tensor, *views[i]);
+    }
+    for (Move& move : wanted.moves) move.target_view.clear();
+    return {};
 }
 
 Block block_of(const SharedPart& shared, Index rank) {
@@ -84,7 +102,7 @@ Result<void> add_rounds(Saving& saving, Index rank) {
             const Part& part = shared.part;
             StoredTensor tensor = stored_share(shared, rank, 0, end);
             if (!tensor.boxes.empty()) batch += target_bytes(saving.job, block_of(shared, rank));
-            const auto dims = match_dims(part.held, part.in_file);
+            const auto dims = match_dims(part.held, part.in_file, part.order);
             if (!dims) return fail(Code::mismatch, "a part differs in shape from what it is in files");
             saving.job.moves.push_back(
                 {source.tensors.size(), part.stored, whole_box(shape(shared.share)), part.in_file, *dims});
@@ -112,9 +130,10 @@ Result<Saving> prepare(const Backend& backend, const std::string& file, std::spa
         return fail(Code::unsupported, "ranks write zarr without compression; convert it to compress it");
     Saving saving;
     RESHARD_TRY(const auto& list, list_of(tiles));
-    RESHARD_TRY(const auto& wanted, wanted_of(with_ends(options.rules, options.form), list, options.casts));
+    RESHARD_TRY(auto& wanted, wanted_of(with_ends(options.rules, options.form), list, options.casts));
     RESHARD_ASSIGN(saving.tensors, tensors_of(tiles, wanted, backend));
     RESHARD_ASSIGN(saving.job.target, new_files({wanted.targets, options, file, {}, {}}));
+    RESHARD_CHECK(view_targets(saving.job, wanted));
     for (const StoredTensor& tensor : saving.job.target.what.tensors) saving.job.target_boxes.emplace_back(tensor);
     RESHARD_TRY(auto& parts, parts_of(saving.job, wanted));
     RESHARD_TRY(const auto& room, room_of(options.memory, 0, options, backend));

@@ -37,7 +37,7 @@ Storage storage_on(const End& end, const Tile& array, Index rank) {
     if (!end.part) return row_major(array);
     const Tile whole = tile(*end.part->layout, rank);
     const Storage dense = row_major(whole);
-    const Box& box = *end.part->box;
+    const Box& box = end.part->box ? *end.part->box : Box{};  // all of the tensor
     Storage storage;
     for (std::size_t k = 0; k < box.size(); ++k)
         storage.offset += own_indices_before(whole[k], box[k].begin) * dense.strides[k];
@@ -68,12 +68,28 @@ struct RowSchedule::Question {
 };
 
 bool operator==(const TensorPart& a, const TensorPart& b) {
-    return a.box == b.box && (a.layout == b.layout || *a.layout == *b.layout);
+    return a.box == b.box && a.order == b.order && (a.layout == b.layout || *a.layout == *b.layout);
 }
+
+namespace {
+
+// Puts the dimensions of a part in its order.
+Result<Layout> ordered(Layout array, std::span<const std::size_t> order) {
+    if (order.empty()) return array;
+    std::vector<Dim> dims;
+    for (std::size_t k = 0; k < array.dims.size(); ++k)
+        if (order.size() != array.dims.size() || std::ranges::count(order, k) != 1)
+            return fail(Code::mismatch, "the order of a part does not name each dimension once");
+    for (const std::size_t k : order) dims.push_back(std::move(array.dims[k]));
+    array.dims = std::move(dims);
+    return array;
+}
+
+}  // namespace
 
 Result<Layout> layout_of(const TensorPart& part) {
     Layout inner = *part.layout;
-    if (!part.box) return inner;
+    if (!part.box) return ordered(std::move(inner), part.order);
     if (part.box->size() != inner.dims.size())
         return fail(Code::mismatch,
                     fmt::format("the box has {} dimensions, the tensor {}", part.box->size(), inner.dims.size()));
@@ -92,7 +108,7 @@ Result<Layout> layout_of(const TensorPart& part) {
         dim = Dim(cut.size(), dim.atoms, std::move(pieces));
         make_canonical(dim);
     }
-    return inner;
+    return ordered(std::move(inner), part.order);
 }
 
 namespace {
@@ -105,7 +121,8 @@ bool align(End& source, End& target) {
     const std::vector<Dim> left = std::exchange(source.array.dims, {});
     const std::vector<Dim> right = std::exchange(target.array.dims, {});
     const auto take = [](End& end, const std::vector<Dim>& dims, std::size_t& next, bool there) {
-        end.dims.push_back(there ? std::optional(next) : std::nullopt);
+        const bool ordered = end.part && !end.part->order.empty();
+        end.dims.push_back(there ? std::optional(ordered ? end.part->order[next] : next) : std::nullopt);
         end.array.dims.push_back(there ? dims[next++] : Dim(1));
     };
     for (std::size_t i = 0, j = 0; i < left.size() || j < right.size();) {
@@ -119,16 +136,18 @@ bool align(End& source, End& target) {
     return true;
 }
 
+bool is_part(const TensorPart& part) { return part.box || !part.order.empty(); }
+
 Result<Question> understood(const TensorPart& from, const TensorPart& to) {
     for (const TensorPart* part : {&from, &to}) RESHARD_CHECK(copies_only(*part->layout));
     RESHARD_TRY(auto& source, layout_of(from));
     RESHARD_TRY(auto& target, layout_of(to));
     Question question{{source}, {target}};
-    if (from.box) question.source.part = from;
-    if (to.box) question.target.part = to;
+    const bool parts = is_part(from) || is_part(to);
+    if (is_part(from)) question.source.part = from;
+    if (is_part(to)) question.target.part = to;
     if (source.dtype != target.dtype || !align(question.source, question.target)) {
-        if (from.box || to.box)
-            return fail(Code::mismatch, "the parts differ in element type, or in other extents than 1");
+        if (parts) return fail(Code::mismatch, "the parts differ in element type, or in other extents than 1");
         if (source.dtype != target.dtype)
             return fail(Code::mismatch, fmt::format("element types differ: {} and {}; rows move bytes and cast nothing",
                                                     name(source.dtype), name(target.dtype)));
@@ -210,6 +229,7 @@ struct PartHash {
     }
     void add(const TensorPart& part) {
         add(*part.layout);
+        for (const std::size_t dim : part.order) add(static_cast<Index>(dim));
         if (!part.box) return;
         for (const Interval& side : *part.box) {
             add(side.begin);

@@ -65,13 +65,15 @@ struct RankStorages {
 /// A tensor, or one box of it, such as a part of a fused tensor.
 struct TensorPart {
     std::shared_ptr<const Layout> layout;  ///< layout of the whole tensor, with dense, row-major tiles; never null
-    std::optional<Box> box = {};           ///< in the tensor's indices; empty: the whole tensor
+    std::optional<Box> box = {};           ///< in the layout's indices; empty: the whole tensor
+    std::vector<std::size_t> order = {};  ///< the layout's dimension for each dimension of the part; empty: as they are
     /// Compares values, not the addresses of the layouts.
     friend bool operator==(const TensorPart& a, const TensorPart& b);
 };
 
 /// A part of one tensor that becomes a part of another. A dimension of extent 1 may be at one end only, so a matrix can
-/// become one of a stack. The rows' offsets count from the start of the whole tensors' tiles.
+/// become one of a stack. The rows' offsets count from the start of the whole tensors' tiles. An end may be a view of
+/// its tensor (in_parts), since the tiles of both are equal in memory.
 struct PartProblem {
     TensorPart source;  ///< where the part is
     TensorPart target;  ///< where it is wanted
@@ -79,7 +81,8 @@ struct PartProblem {
 };
 
 /// The layout of a part as a separate array. Every device holds of the part what it holds of the tensor.
-/// pre: validate(*part.layout). Errors: mismatch (the box is not within the tensor).
+/// pre: validate(*part.layout). Errors: mismatch (the box is not within the tensor; the order does not name each
+/// dimension once).
 [[nodiscard]] Result<Layout> layout_of(const TensorPart& part);
 
 /// The rows of the exchange of one or many arrays, on any rank.

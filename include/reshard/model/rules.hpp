@@ -29,6 +29,7 @@ struct ShardedTensor {
     std::string name;                      ///< its name at this end
     std::shared_ptr<const Layout> layout;  ///< never null; tensors of one layout share it
     std::vector<Index> shape = {};  ///< its own shape; with a home, `{e}@axes`, the layout has one more dimension
+    bool padded = false;            ///< elements that no move writes are 0; whoever moves the bytes writes them
 };
 
 /// The result of rules on a list of tensors.
@@ -51,10 +52,12 @@ struct CheckpointMapping {
 ///       | "otherwise" "=" layout                          tensors that no other line names
 ///       | ["also"] pattern "=" layout "<-" from           target only: made of tensors with other names
 ///       | "drop" pattern                                  target only: tensors that are not moved
-/// from := part {("+" | "++") part} ["along" dimension];   + each part is cut by itself, ++ the whole is cut
-/// part := pattern ["[" slice {"," slice} "]"];            slice := ":" | from ":" to | index | "{" name "}"
+/// from := part {("+" | "++") part} ["along" dimension] ["in" n "groups"];   + each part is cut by itself, ++ the whole
+/// part := pattern ["[" slice {"," slice} "]" [".T"]] ["permute" "(" dimension {"," dimension} ")"];
+/// slice := [from] ":" [to] [":" step] | from ":" to "of" period | index | "{" name "}"
 /// layout := "-" | "[" [entry {"," entry}] "]" | "blocks" n {"," n} "of" pattern
-/// entry := "-" | axes [cut | "{" extent {"," extent} "}"] ["heads" "of" head] | owner;   axes, cut: as in parse_layout
+/// entry := "-" [pad] | axes [pad] [cut | "{" extent {"," extent} "}"] ["heads" "of" head] | owner;
+/// axes, cut: as in parse_layout;   pad := "pad" "0" "to" ["multiple" "of"] (n | axis) {"*" (n | axis)}, target only
 /// head := n | "{" n {"," n} "}";   several are one for each part
 /// owner := "{" name "}@" axes [cut] | ("first" | "last" | shard) "@" axes;   no dimension
 /// pattern := bytes of names, "*" (anything), "{" name "}" (no dot) and "{" name ":" n "}" (a number below n).
@@ -66,10 +69,13 @@ struct CheckpointMapping {
 /// `heads of n`: n indices are a head, and no head is cut. If there are fewer heads than shards, consecutive shards
 /// share a head. In a part of a fused tensor (+) such a head stands once for each shard, unless all parts share it by
 /// the same shards. The target is then longer than its parts, and each copy of a head has its own move.
-/// Errors, with the line and the place: syntax; mesh, overflow, unsupported (as parse_mesh and parse_layout); layout (as
-/// parse_layout; a head that would be cut);
-/// mismatch (no line fits a name or more than one does; a line fits no name; a part is missing, taken twice or of
-/// another shape).
+/// `from:to of period`: these indices of each period. `in n groups`: the parts follow each other in each group, which
+/// has its share of each part. Each stretch of equal windows is one move. Its two ends are views (in_parts) of the
+/// tensors, or each window is a move if a layout has no such view. `permute(1,0)`: dimension i of the part is the
+/// slice's dimension permute[i]. Padding is not written by any move.
+/// Errors, with the line and the place: syntax; mesh, overflow, unsupported (as parse_mesh and parse_layout); layout
+/// (as parse_layout; a head that would be cut); mismatch (no line fits a name or more than one does; a line fits no
+/// name; a part is missing, taken twice or of another shape).
 [[nodiscard]] Result<CheckpointMapping> apply_rules(std::string_view rules, std::span<const ListedTensor> tensors);
 
 /// CheckpointMapping::sources alone, from the lines of the source; the lines of the target do not matter. Errors: the

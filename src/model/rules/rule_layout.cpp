@@ -58,14 +58,64 @@ private:
             return scanner_.error(Code::mismatch, fmt::format("more dimensions than the tensor's {}", dim_), begin);
         const std::size_t number = dim_++;
         Dim dim(asked_.shape[number]);
-        if (!scanner_.take('-')) {
+        const bool is_cut = !scanner_.take('-');
+        if (is_cut) {
             RESHARD_TRY(auto& atoms, scan_dim_axes(scanner_, layout_.mesh, used_));
             axes_ = without_blanks(scanner_.text().substr(begin, scanner_.offset() - begin));
             dim.atoms = canonical(atoms);
+        }
+        RESHARD_ASSIGN(dim.extent, padded(number));
+        if (is_cut) {
             RESHARD_ASSIGN(dim, cut(number, std::move(dim), begin));
         }
         layout_.dims.push_back(std::move(dim));
         return {};
+    }
+
+    // pad 0 to 1024, pad 0 to multiple of tp*128. Returns the extent of the dimension.
+    Result<Index> padded(std::size_t number) {
+        const Index extent = asked_.shape[number];
+        const std::size_t place = scanner_.place();
+        if (!scanner_.take_word("pad")) return extent;
+        if (!asked_.may_pad) return scanner_.error(Code::syntax, "only a target is padded", place);
+        if (number == asked_.along && !asked_.parts.empty())
+            return scanner_.error(Code::unsupported,
+                                  "parts that are cut by themselves are not padded; ++ cuts the whole", place);
+        const std::size_t value_at = scanner_.place();
+        RESHARD_TRY(const auto& value, scanner_.integer("0"));
+        if (value != 0)
+            return scanner_.error(Code::unsupported, fmt::format("{} as padding; only 0 pads", value), value_at);
+        if (!scanner_.take_word("to")) return scanner_.error(Code::syntax, "expected 'to'", scanner_.place());
+        const bool multiple = scanner_.take_word("multiple");
+        if (multiple && !scanner_.take_word("of"))
+            return scanner_.error(Code::syntax, "expected 'of'", scanner_.place());
+        RESHARD_TRY(const auto& size, product());
+        const Index all = multiple ? saturating_multiply(ceil_divide(extent, size), size) : size;
+        if (all == index_max) return scanner_.error(Code::overflow, "more than 2^63 indices", place);
+        if (all < extent)
+            return scanner_.error(Code::layout, fmt::format("{} indices are padded to {}", extent, all), place);
+        if (placed_.padded.empty()) placed_.padded = asked_.shape;
+        placed_.padded[number] = all;
+        return all;
+    }
+
+    // product := factor {"*" factor}; factor := number | axis
+    Result<Index> product() {
+        Index product = 1;
+        do {
+            const std::size_t place = scanner_.place();
+            const std::string_view axis = scanner_.word();
+            const auto found = std::ranges::find(layout_.mesh.axes, axis, &Axis::name);
+            if (!axis.empty() && found == layout_.mesh.axes.end())
+                return scanner_.error(Code::mesh, fmt::format("the mesh has no axis '{}'", axis), place);
+            Index factor = axis.empty() ? 0 : found->size;
+            if (axis.empty()) {
+                RESHARD_ASSIGN(factor, scanner_.integer("a number or an axis"));
+            }
+            if (factor < 1) return scanner_.error(Code::layout, "a factor is at least 1", place);
+            product = saturating_multiply(product, factor);
+        } while (scanner_.take('*'));
+        return product;
     }
 
     Result<Dim> cut(std::size_t number, Dim dim, std::size_t begin) {

@@ -17,6 +17,7 @@ struct Asked {
     std::size_t along = 0;            ///< the dimension in which parts follow each other
     std::vector<Index> parts = {};    ///< each is cut by itself; empty: the dimension is cut as one
     const Bindings* names = nullptr;  ///< the values of the names in the rule's pattern
+    bool may_pad = false;             ///< a target
 };
 
 /// The layouts of one end, each kept once.
@@ -27,6 +28,7 @@ public:
         Shared layout;
         std::vector<Index> copies = {};  ///< for each part: how often each head stands in the tensor; empty: once
         std::vector<Index> heads = {};   ///< for each part: indices of a head, if there are copies
+        std::vector<Index> padded = {};  ///< the shape with padding; empty: as asked
     };
     explicit EndLayouts(const RuleEnd& end) : end_(end) {}
 

@@ -129,6 +129,7 @@ private:
             part.offset = scanner_.place();
             RESHARD_ASSIGN(part.pattern, NamePattern::scan(scanner_));
             RESHARD_CHECK(slices(part));
+            RESHARD_CHECK(order(part));
             rule.parts.push_back(std::move(part));
             if (!scanner_.sees('+')) break;
             const std::size_t plus = scanner_.place();
@@ -144,31 +145,89 @@ private:
             if (along > 255) return scanner_.error(Code::layout, "there is no such dimension", place);
             rule.along = static_cast<std::size_t>(along);
         }
+        RESHARD_CHECK(groups(rule));
         return agree(rule);
+    }
+
+    Result<void> groups(Rule& rule) {
+        const std::size_t place = scanner_.place();
+        if (!scanner_.take_word("in")) return {};
+        RESHARD_ASSIGN(rule.groups, scanner_.integer("a number of groups"));
+        if (!scanner_.take_word("groups")) return scanner_.error(Code::syntax, "expected 'groups'", scanner_.place());
+        if (rule.groups < 1) return scanner_.error(Code::layout, "at least one group", place);
+        if (rule.cut_whole) return {};
+        return scanner_.error(Code::syntax, "groups mix the parts, so no part is cut by itself; ++ cuts the whole",
+                              place);
     }
 
     Result<void> slices(RulePart& part) {
         if (!scanner_.take('[')) return {};
         std::vector<Slice>& slices = part.slices.emplace();
         do {
-            Slice& slice = slices.emplace_back();
-            if (scanner_.take(':')) continue;
-            if (scanner_.take('{')) {
-                slice.name = scanner_.word();
-                slice.drops = true;
-                RESHARD_CHECK(scanner_.expect('}'));
-                continue;
-            }
-            RESHARD_TRY(const auto& begin, scanner_.integer("an index"));
-            slice.drops = !scanner_.take(':');
-            slice.indices = {begin, begin};
-            if (slice.drops) {
-                slice.indices->end = saturating_add(begin, 1);
-            } else {
-                RESHARD_ASSIGN(slice.indices->end, scanner_.integer("where the slice ends"));
-            }
+            RESHARD_CHECK(slice(slices.emplace_back()));
         } while (scanner_.take(','));
         return scanner_.expect(']');
+    }
+
+    // slice := [from] ":" [to] [":" step] | from ":" to "of" period | index | "{" name "}"
+    Result<void> slice(Slice& slice) {
+        if (scanner_.take('{')) {
+            slice.name = scanner_.word();
+            slice.drops = true;
+            return scanner_.expect('}');
+        }
+        Interval side{0, index_max};
+        const bool from = !scanner_.sees(':');
+        if (from) {
+            RESHARD_ASSIGN(side.begin, scanner_.integer("an index"));
+        }
+        slice.drops = from && !scanner_.sees(':');
+        if (slice.drops) {
+            slice.indices = {side.begin, saturating_add(side.begin, 1)};
+            return {};
+        }
+        (void)scanner_.take(':');
+        const bool to = !scanner_.sees(':') && !scanner_.sees(',') && !scanner_.sees(']');
+        if (to) {
+            RESHARD_ASSIGN(side.end, scanner_.integer("where the slice ends"));
+        }
+        if (from || to) slice.indices = side;
+        return steps(slice, side);
+    }
+
+    Result<void> steps(Slice& slice, const Interval& side) {
+        const std::size_t place = scanner_.place();
+        if (scanner_.take(':')) {
+            RESHARD_ASSIGN(slice.step, scanner_.integer("a step"));
+            if (slice.step < 1) return scanner_.error(Code::layout, "a step is at least 1", place);
+            slice.indices = side;
+        } else if (scanner_.take_word("of")) {
+            RESHARD_ASSIGN(slice.period, scanner_.integer("a period"));
+            if (slice.period < side.end || side.end <= side.begin)
+                return scanner_.error(Code::layout, "a period has at least the indices of the slice", place);
+            slice.indices = side;
+        }
+        return {};
+    }
+
+    // order := "permute" "(" dimension {"," dimension} ")" | ".T"
+    Result<void> order(RulePart& part) {
+        const std::size_t place = scanner_.place();
+        if (part.slices && scanner_.take('.')) {
+            if (!scanner_.take_word("T")) return scanner_.error(Code::syntax, "expected .T", place);
+            part.order = {1, 0};
+            return {};
+        }
+        if (!scanner_.take_word("permute")) return {};
+        RESHARD_CHECK(scanner_.expect('('));
+        RESHARD_TRY(const auto& order, scan_numbers(scanner_, "a dimension", 0));
+        RESHARD_CHECK(scanner_.expect(')'));
+        for (std::size_t k = 0; k < order.size(); ++k)
+            if (std::ranges::count(order, static_cast<Index>(k)) != 1)
+                return scanner_.error(
+                    Code::layout, fmt::format("each dimension from 0 to {} is named once", order.size() - 1), place);
+        part.order.assign(order.begin(), order.end());
+        return {};
     }
 
     // A name has one meaning in a line. It has one count, and a name that only one side has must have a count.

@@ -26,9 +26,11 @@ struct RuleLine {
 
 /// One dimension of a slice.
 struct Slice {
-    std::optional<Interval> indices;  ///< from and to; without this and a name: all
+    std::optional<Interval> indices;  ///< from and to (index_max: to the end); without this and a name: all
     bool drops = false;               ///< an index; its dimension is dropped
     std::string_view name = {};       ///< {name}: the index that it stands for
+    Index step = 1;                   ///< from:to:step: every step-th index
+    Index period = 0;                 ///< from:to of period: these indices of each period; 0: none
 };
 
 /// One tensor that becomes a part of a target.
@@ -36,6 +38,7 @@ struct RulePart {
     NamePattern pattern;
     std::size_t offset = 0;  ///< in the line
     std::optional<std::vector<Slice>> slices;
+    std::vector<std::size_t> order = {};  ///< permute(...): the dimension for each new one; empty: as it is
 };
 
 /// blocks n of pattern
@@ -55,6 +58,7 @@ struct Rule {
     std::vector<RulePart> parts;     ///< empty: the tensor of the same name
     bool cut_whole = false;          ///< ++
     std::size_t along = 0;           ///< the dimension in which parts follow each other, without that of a stack
+    Index groups = 1;                ///< in n groups: each group has its share of every part
     std::string_view stack = {};     ///< the name over which parts are stacked, if any
     Index stack_count = 1;
 };

@@ -8,8 +8,8 @@
 
 #include "src/base/try.hpp"
 #include "src/model/rules/nearest_name.hpp"
+#include "src/model/rules/part_moves.hpp"
 #include "src/model/rules/rule_layout.hpp"
-#include "src/model/rules/taken_part.hpp"
 
 namespace reshard::notation {
 
@@ -167,7 +167,7 @@ private:
                 return rule.line.error(Code::unsupported, fmt::format("more than {} parts", made_max), rule.offset);
             made_.push_back({taken.rule, own, {}, {}, {}});
             made_.back().parts.resize(parts * static_cast<std::size_t>(rule.stack_count));
-            model_.targets.push_back({name, nullptr, {}});
+            model_.targets.push_back({name, nullptr});
         }
         Made& made = made_[found->second];
         if (made.rule != taken.rule)
@@ -208,17 +208,26 @@ private:
             model_.targets[i].shape = asked[i].shape;
             if (rule.blocks) continue;
             asked[i].names = &made_[i].names;
+            asked[i].may_pad = true;
             RESHARD_TRY(auto& placed, named(i, layouts_.said(made_[i].rule, asked[i])));
             model_.targets[i].layout = std::move(placed.layout);
             made_[i].copies = std::move(placed.copies);
             made_[i].heads = std::move(placed.heads);
             lengthen(i, asked[i]);
+            pad(i, std::move(placed.padded), asked[i]);
         }
         for (std::size_t i = 0; i < made_.size(); ++i) {
             if (end_.rules[made_[i].rule].blocks) RESHARD_CHECK(place_blocks(i, asked[i]));
         }
-        for (std::size_t i = 0; i < made_.size(); ++i) append_moves(i);
+        for (std::size_t i = 0; i < made_.size(); ++i) RESHARD_CHECK(append_moves(i));
         return {};
+    }
+
+    void pad(std::size_t target, std::vector<Index> shape, Asked& asked) {
+        if (shape.empty() || shape == asked.shape) return;
+        asked.shape = shape;
+        model_.targets[target].shape = std::move(shape);
+        model_.targets[target].padded = true;
     }
 
     // Repeated heads make a tensor longer than its parts.
@@ -285,7 +294,7 @@ private:
                                        rule.parts[i % parts].offset);
         const Taken& first = *made.parts.front();
         Asked asked{tensors_[first.tensor].dtype, first.shape, rule.along, {}, nullptr};
-        if (parts > 1 && rule.along >= first.shape.size())
+        if ((parts > 1 || rule.groups > 1) && rule.along >= first.shape.size())
             return rule.line.error(Code::mismatch, "the parts have no such dimension", rule.offset);
         for (std::size_t i = 0; i < made.parts.size(); ++i) {
             const Taken& part = *made.parts[i];
@@ -295,6 +304,11 @@ private:
             if (i < parts && parts > 1 && part.shape.size() == like.size()) like[rule.along] = part.shape[rule.along];
             if (part.shape != like) return wrong(part, "has another shape than");
             if (parts > 1 && i < parts) asked.parts.push_back(part.shape[rule.along]);
+            if (rule.groups > 1 && part.shape[rule.along] % rule.groups != 0)
+                return rule.line.error(Code::mismatch,
+                                       fmt::format("'{}' has {} indices, which {} groups do not divide",
+                                                   tensors_[part.tensor].name, part.shape[rule.along], rule.groups),
+                                       rule.offset);
         }
         if (parts > 1) {
             Index sum = 0;
@@ -319,11 +333,15 @@ private:
         return pattern.written(names);
     }
 
-    void append_moves(std::size_t target) {
+    Result<void> append_moves(std::size_t target) {
         const Made& made = made_[target];
         const Rule& rule = end_.rules[made.rule];
         const std::size_t parts = std::max<std::size_t>(rule.parts.size(), 1);
-        PartPlace place{{}, rule.along, 0, 1, 0};
+        PartPlace place{{}, rule.along, 0, 1, 0, rule.groups, 0, false};
+        place.whole = made.parts.size() == 1 && !model_.targets[target].padded;
+        for (std::size_t i = 0; i < parts && place.groups > 1; ++i)
+            place.group += made.parts[i]->shape[rule.along] / place.groups;
+        const MoveEnd to{model_.targets[target].layout, model_.targets[target].shape};
         for (std::size_t i = 0; i < made.parts.size(); ++i) {
             const Taken& part = *made.parts[i];
             const auto number = static_cast<Index>(i / parts);
@@ -333,13 +351,18 @@ private:
                 place.copies = made.copies[i % parts];
                 place.head = made.heads[i % parts];
             }
-            for (PartProblem& move : moves_of(part, {model_.sources[part.tensor].layout},
-                                              {model_.targets[target].layout}, place, made.parts.size() == 1)) {
+            const ShardedTensor& source = model_.sources[part.tensor];
+            auto made_moves = moves_of(part, {source.layout, source.shape}, to, place);
+            if (!made_moves)
+                made_moves = rule.line.error(made_moves.error().code, made_moves.error().message, rule.offset);
+            RESHARD_TRY(auto& moves, named(target, std::move(made_moves)));
+            for (PartProblem& move : moves) {
                 model_.ends.push_back({static_cast<std::uint32_t>(part.tensor), static_cast<std::uint32_t>(target)});
                 model_.moves.push_back(std::move(move));
             }
-            if (parts > 1) place.begin += part.shape[rule.along] * place.copies;
+            if (parts > 1) place.begin += part.shape[rule.along] / place.groups * place.copies;
         }
+        return {};
     }
 
     template <class T>

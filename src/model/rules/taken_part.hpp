@@ -1,4 +1,4 @@
-// The parts of source tensors that the lines of a target take, and the moves that they become.
+// The parts of source tensors that the lines of a target take.
 #pragma once
 
 #include "reshard/model/rules.hpp"
@@ -6,36 +6,37 @@
 
 namespace reshard::notation {
 
+/// Indices of a dimension: `count` windows of `width` indices. Each begins `period` after the one before it.
+struct Windows {
+    Index begin = 0;
+    Index width = 0;
+    Index period = 0;
+    Index count = 1;
+    [[nodiscard]] Index size() const { return width * count; }
+    friend bool operator==(const Windows&, const Windows&) = default;
+};
+
+/// Consecutive indices are one window.
+[[nodiscard]] inline Windows one_window(Interval side) { return {side.begin, side.size(), side.size(), 1}; }
+
 /// The part of a source tensor that a line takes.
 struct Taken {
     std::size_t tensor = 0;
-    std::optional<Box> box;         ///< empty: all of it
-    std::vector<Index> shape;       ///< without the dimensions of indices
-    std::vector<std::size_t> kept;  ///< the tensor's dimension for each dimension of `shape`
+    std::optional<std::vector<Windows>> sides;  ///< for each dimension of the tensor; empty: all of it
+    std::vector<Index> shape;                   ///< without the dimensions of indices, in the part's order
+    std::vector<std::size_t> kept;              ///< the tensor's dimension for each dimension of `shape`
     std::size_t rule = 0;
 };
 
 /// The whole of a tensor, for a line of the target.
 [[nodiscard]] Taken whole_of(std::size_t tensor, const ListedTensor& listed, std::size_t rule);
 
-/// The slices of a tensor that a part names. Errors, without a place: mismatch.
+/// The slices of a tensor that a part names, in the part's order of dimensions. Errors, without a place: mismatch;
+/// unsupported (more than 2^24 windows in a dimension).
 [[nodiscard]] Result<Taken> sliced(const Taken& whole, const ListedTensor& listed, const RulePart& part,
                                    const Bindings& names);
 
+/// Tells whether two parts of one tensor share an element.
 [[nodiscard]] bool overlap(const Taken& a, const Taken& b);
-
-/// The place of a part in a target.
-struct PartPlace {
-    std::optional<Interval> stack;  ///< its place in a stack
-    std::size_t along = 0;          ///< the dimension of the part in which parts follow each other
-    Index begin = 0;                ///< in that dimension
-    Index copies = 1;               ///< how often each head stands in the target
-    Index head = 0;                 ///< indices of a head, if there are copies
-};
-
-/// Returns the moves of a part: one, or one for each copy of each head. `whole`: the part is the whole target, so its
-/// move needs no box.
-[[nodiscard]] std::vector<PartProblem> moves_of(const Taken& part, TensorPart source, TensorPart target,
-                                                const PartPlace& place, bool whole);
 
 }  // namespace reshard::notation

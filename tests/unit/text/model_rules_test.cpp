@@ -183,6 +183,65 @@ TEST(ModelRules, WhatIsWrongIsSaidWithItsLine) {
     for (const Refused& one : all) EXPECT_EQ(said(one.list, one.rules), one.error);
 }
 
+// The error of one line of a target, for a matrix w and a vector v.
+std::string refused(const std::string& line) {
+    return said("w u8[8,6]\nv u8[8]\n", "source x=2\n* = -\ntarget x=2\n" + line + "\notherwise = -\n");
+}
+
+TEST(ModelRules, StepsGroupsAndOrdersThatDoNotFitAreErrors) {
+    const auto begins = [](const std::string& text, std::string_view error) {
+        EXPECT_EQ(text.substr(0, text.find('\n')), fmt::format("line 4 of the rules: {}", error));
+    };
+    begins(refused("a = - <- w[::0, :]"), "a step is at least 1");
+    begins(refused("a = - <- w[0:5 of 4, :]"), "a period has at least the indices of the slice");
+    begins(refused("a = - <- w[0:2 of 3, :]"), "8 indices are not whole periods of 3");
+    begins(refused("a = - <- w[9::2, :]"), "there are no indices 9:8 in dimension 0 of 'w', which has 8");
+    begins(refused("a = - <- w + v in 2 groups"),
+           "groups mix the parts, so no part is cut by itself; ++ cuts the whole");
+    begins(refused("a = - <- w ++ v in 0 groups"), "at least one group");
+    begins(refused("a = - <- w in 3 groups"), "'w' has 8 indices, which 3 groups do not divide");
+    begins(refused("a = - <- w permute(0,0)"), "each dimension from 0 to 1 is named once");
+    begins(refused("a = - <- w permute(0,2,1)"), "an order of 3 dimensions for the 2 of 'w'");
+    begins(refused("a = - <- v[:].T"), "an order of 2 dimensions for the 1 of 'v'");
+    begins(said("w u8[24]\n", "source x=2\n* = -\ntarget x=2\na = - <- w[0:6 of 8] ++ w[6:8 of 8] in 2 groups\n"),
+           "windows of 6 indices become windows of 9; one must divide the other ('a')");
+}
+
+TEST(ModelRules, StepsOverlapIfTheyShareAnIndex) {
+    const auto both = [](const char* first, const char* second) {
+        const std::string text = said("w u8[24]\n", fmt::format("source x=2\n* = -\ntarget x=2\na = - <- w[{}]\n"
+                                                                "b = - <- w[{}]\n",
+                                                                first, second));
+        return text.find("is taken on line 4, too") == std::string::npos;
+    };
+    EXPECT_TRUE(both("0::2", "1::2"));
+    EXPECT_FALSE(both("0::2", "1::3"));
+    EXPECT_TRUE(both("0:8 of 12", "8:12 of 12"));
+    EXPECT_FALSE(both("0:8 of 12", "19:21"));
+    EXPECT_TRUE(both("0:8 of 12", "20:24"));
+    EXPECT_FALSE(both("0:1 of 4", "12::2"));
+    EXPECT_TRUE(both("0:1 of 4", "13::2"));
+    EXPECT_FALSE(both("0:24:5", "0:24:7"));
+    EXPECT_TRUE(both("1:24:5", "0:15:7"));
+}
+
+TEST(ModelRules, PaddingThatDoesNotFitIsAnError) {
+    const auto begins = [](const std::string& text, std::string_view error) {
+        EXPECT_EQ(text.substr(0, text.find('\n')), fmt::format("line 4 of the rules: {}", error));
+    };
+    begins(refused("w = [x pad 0 to 7, -]"), "8 indices are padded to 7 ('w')");
+    begins(refused("w = [x pad 1 to 16, -]"), "1 as padding; only 0 pads ('w')");
+    begins(refused("w = [x pad 0 to multiple of y*2, -]"), "the mesh has no axis 'y' ('w')");
+    begins(refused("w = [x pad 0 to multiple of 0, -]"), "a factor is at least 1 ('w')");
+    begins(refused("w = [x pad 0 to multiple of 4611686018427387904*4, -]"), "more than 2^63 indices ('w')");
+    begins(said("v u8[8]\nw u8[8]\n", "source x=2\n* = -\ntarget x=2\na = [x pad 0 to 20] <- v + w\n"),
+           "parts that are cut by themselves are not padded; ++ cuts the whole ('a')");
+    EXPECT_EQ(said("w u8[8,6]\n", "source x=2\n* = [x pad 0 to 16, -]\ntarget x=2\n* = -\n").substr(0, 52),
+              "line 2 of the rules: only a target is padded ('w')\n ");
+    EXPECT_EQ(said("w u8[8,6]\n", "source x=2\n* = -\ntarget x=2\nw = [-, x pad 0 to multiple of x*5]\n"),
+              "w u8[8,6] -> w(0:8,0:6) u8[8,10@x]\n");
+}
+
 TEST(ModelRules, TheNearestNameIsShown) {
     const char* const list = "model.layers.0.q_proj.weight u8[4]\nmodel.layers.1.q_proj.weight u8[4]\nhead u8[4]\n";
     const auto after = [&](const std::string& rules) {
