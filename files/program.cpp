@@ -169,14 +169,6 @@ Result<void> append(Result<Value> value, std::vector<Value>& into) {
     return {};
 }
 
-Result<void> add_line(Program& program, std::string_view text) {
-    RESHARD_TRY(const Json& line, parse_object(text, "the line"));
-    if (line.contains("task")) return append(task_of(line), program.tasks);
-    if (line.contains("array")) return append(array_of(line), program.arrays);
-    if (line.contains("limit")) return append(limit_of(line), program.limits);
-    return fail(Code::syntax, "the line has no \"task\", \"array\" or \"limit\"");
-}
-
 void set_time(Json& json, Index picoseconds) {
     const double seconds = static_cast<double>(picoseconds) / picoseconds_in_second;
     if (seconds <= seconds_max && std::llround(seconds * picoseconds_in_second) == picoseconds) {
@@ -223,6 +215,14 @@ Json task_json(const Task& task) {
 }
 
 }  // namespace
+
+Result<void> add_line(Program& program, std::string_view text) {
+    RESHARD_TRY(const Json& line, parse_object(text, "the line"));
+    if (line.contains("task")) return append(task_of(line), program.tasks);
+    if (line.contains("array")) return append(array_of(line), program.arrays);
+    if (line.contains("limit")) return append(limit_of(line), program.limits);
+    return fail(Code::syntax, "the line has no \"task\", \"array\" or \"limit\"");
+}
 
 Result<Program> parse_program(std::string_view lines) {
     Program program;

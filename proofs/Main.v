@@ -1,7 +1,7 @@
 (* The claims, one sentence each.  Their statements are where they are proved; `make check` prints the assumptions
    of every one and compares them with Assumptions.expected: none has any. *)
 From Reshard Require Import
-  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce Sums Certify Between BetweenBound Renumber View Granules Digest
+  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce Sums Certify Between BetweenBound Renumber View Granules Digest Program
   Primes Exist Permutes Examples.
 
 (* A typed step of any of the eight kinds takes a distribution of an array to a distribution of the same array. *)
@@ -104,3 +104,17 @@ Print Assumptions digest_of_replicas.
 Print Assumptions one_word_found.
 (* Any other content has the same digest for at most |xs| + |ys| of |xs| |ys| pairs of keys. *)
 Print Assumptions digest_finds.
+(* Programs of tasks and moves.  The starts that the order gives exist exactly if the order fits one by one ... *)
+Print Assumptions times_keep.
+Print Assumptions fits_iff.
+(* ... they are the least that keep the order, and they are valid: never above a limit at any time. *)
+Print Assumptions times_least.
+Print Assumptions times_valid.
+(* A valid schedule loses nothing if its activities are ordered by their starts ... *)
+Print Assumptions sorted_least.
+(* ... but another order of its activities may be slower. *)
+Print Assumptions later_frees.
+(* Executions with any durations: never stuck, never above a limit, and all of them end. *)
+Print Assumptions never_stuck.
+Print Assumptions never_over.
+Print Assumptions runs_end.

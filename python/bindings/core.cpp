@@ -42,4 +42,6 @@ NB_MODULE(_core, module) {
     reshard::python::add_row_transport(module);
     reshard::python::add_portable(module);
     reshard::python::add_local(module);
+    reshard::python::add_programs(module);
+    reshard::python::add_schedules(module);
 }

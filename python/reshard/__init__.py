@@ -10,21 +10,24 @@ source, target). On GPUs: reshard.nccl. Inside JAX and PyTorch: reshard.jax, res
 array, and join is its inverse. Errors are exceptions of reshard.errors, all of them reshard.Error."""
 
 from . import errors, mpi, nccl
-from ._core import (Alternative, Capabilities, Digest, Explanation, Layout, ListPlan, Machine, Mesh, Operation, PieceChoice, Plan,
-                    Split, Step, TileProgram, WorkTimes, choose_pieces, explain, measure_work, notations, parse_layout,
-                    parse_mesh, planning_rules, portable, synthesize, synthesize_list, translate)
+from ._core import (Alternative, Capabilities, DeviceMemory, Digest, Explanation, Layout, ListPlan, Machine, Mesh, Operation,
+                    PieceChoice, Plan, Schedule, ScheduledActivity, Split, Step, TileProgram, WorkTimes, choose_pieces, explain,
+                    measure_work, notations, parse_layout, parse_mesh, planning_rules, portable, program_generators, schedule,
+                    synthesize, synthesize_list, translate)
 from ._local import Local, local
 from .checkpoints import load, save
 from .digests import DigestKeys
 from .errors import BackendError, Error, InfeasibleError, InputError, UnsupportedError
+from .pipelines import pipeline_of_rows
+from .programs import Program
 from .rows import CheckpointMapping, RowSchedule, row_dtype, schedule_rows
 from .tiles import empty_tile, join, split
 
-__all__ = ["Alternative", "BackendError", "Capabilities", "Digest", "DigestKeys", "Error", "Explanation",
+__all__ = ["Alternative", "BackendError", "Capabilities", "DeviceMemory", "Digest", "DigestKeys", "Error", "Explanation",
            "InfeasibleError", "InputError", "Layout", "ListPlan", "Local", "Machine", "Mesh", "CheckpointMapping", "Operation", "PieceChoice", "Plan",
-           "RowSchedule", "Split", "Step", "TileProgram", "UnsupportedError", "WorkTimes", "choose_pieces", "empty_tile",
+           "Program", "RowSchedule", "Schedule", "ScheduledActivity", "Split", "Step", "TileProgram", "UnsupportedError", "WorkTimes", "choose_pieces", "empty_tile",
            "errors", "explain", "join", "load", "local", "measure_work", "mpi", "nccl", "notations", "parse_layout",
-           "parse_mesh", "planning_rules", "portable", "row_dtype", "save", "schedule_rows", "split", "synthesize",
+           "parse_mesh", "pipeline_of_rows", "planning_rules", "portable", "program_generators", "row_dtype", "save", "schedule", "schedule_rows", "split", "synthesize",
            "synthesize_list", "translate"]
 
 

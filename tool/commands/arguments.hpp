@@ -51,7 +51,7 @@ struct Arguments {
     std::string disk;     ///< calibrate: a folder of it
     std::string file_bytes;                   ///< convert: most bytes of a file; 5GB when empty
     std::vector<std::string> casts;           ///< convert: DTYPE or PATTERN=DTYPE
-    std::string tensor;                       ///< inspect: draw this one
+    std::string tensor;                       ///< inspect: this one
     Index jobs = 0;                           ///< convert: threads, 0 for as many as processors
     std::vector<Index> chunks;                ///< convert: of zarr, per dimension
     std::vector<Index> shards;                ///< convert: of zarr, per dimension
@@ -65,6 +65,7 @@ struct Arguments {
     bool trace = false;                       ///< schedule: for Perfetto
     bool chain = false;                       ///< schedule: what the end waits for
     bool frontier = false;                    ///< schedule: the end under several limits
+    std::optional<Index> script = {};         ///< schedule: the device whose part is printed
 };
 
 /// The question of the command line, for the backend that it names. Errors: as understand; usage.

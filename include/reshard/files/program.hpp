@@ -20,6 +20,9 @@ namespace reshard::files {
 /// validated.
 [[nodiscard]] Result<Program> parse_program(std::string_view lines);
 
+/// Adds one such line to a program. If it fails, the program is as before. Errors: as parse_program, without a number.
+[[nodiscard]] Result<void> add_line(Program& program, std::string_view line);
+
 /// The lines that parse_program reads.
 [[nodiscard]] std::string format(const Program& program);
 

@@ -83,6 +83,31 @@ class Schedules(tool.Case):
         self.assertEqual(ratios[-1], 1.0)
         self.assertGreater(ratios[0], 1.0)
 
+    def test_scripts_of_devices_make_the_schedule(self):
+        arguments = ("--generate", "refit buckets=3 move=20ms", "--footprint-bytes-max", "32MiB")
+        order = json.loads(self.schedule(*arguments, "--json"))["order"]
+        scripts = [json.loads(self.schedule(*arguments, "--script", device)) for device in ("0", "3", "4", "5")]
+        self.assertEqual(scripts[0]["steps"], scripts[1]["steps"])
+        seen = set()
+        for script in scripts:
+            self.assertEqual(script["limit_bytes"], 32 * 2**20)
+            numbers = [step["activity"] for step in script["steps"]]
+            self.assertEqual(numbers, sorted(numbers))
+            for step in script["steps"]:
+                one = order[step["activity"]]
+                kind = "move" if "move" in one else "task"
+                self.assertEqual(step[kind], one[kind])
+                self.assertTrue(all(order[earlier]["end_ps"] <= one["start_ps"] for earlier in step["after"]))
+                if kind == "move":
+                    self.assertEqual((step["sends"], step["receives"]), (script["device"] < 4, script["device"] >= 4))
+            seen.update(numbers)
+        self.assertEqual(seen, set(range(len(order))))
+        held = {one["array"]: one for one in scripts[0]["memory"] if "array" in one}
+        move, = [step["activity"] for step in scripts[0]["steps"] if step.get("array") == "w0"]
+        self.assertEqual(held["w0"], {"array": "w0", "layout": "bf16[33554432@d]", "bytes": 16 * 2**20, "taken_by": 0,
+                                      "freed_by": [move]})
+        self.assertIn("--script: device 6 is in no mesh", self.schedule(*arguments, "--script", "6", code=2))
+
     def test_bad_lines_name_their_place(self):
         task = '{"task": "a", "mesh": "x=2", "seconds": 1'
         for text, wanted in ((task, "line 1: "),
