@@ -76,7 +76,7 @@ HEADERS = {
     "files/program": ["program/program"],
     "live/group": ["planner/integer", "result"],
     "live/publish": ["live/group", "layout"],
-    "live/subscribe": ["live/group", "model/rows"],
+    "live/subscribe": ["live/group", "layout"],
     "reshard": ["redistribute", "text"],
     "c/tables": [],
     "c/base": ["c/tables"],
@@ -141,7 +141,8 @@ ROOMS = {
     **{room: ([*KERNELS, "src/text", "src/model", "src/model/rules", *FILES[:floor]], ["files/load", "files/program", "redistribute"])
        for floor, room in enumerate(FILES)},
     "live/protocol": ([], ["model/digest"]),
-    "live": ([*KERNELS, "src/text", "src/model", "live/protocol"], ["live/publish", "live/subscribe"]),
+    "live/transport": (["live/protocol"], ["live/group"]),
+    "live": (["live/protocol", "live/transport"], ["text", "model/digest", "live/publish", "live/subscribe"]),
     "report": ([], ALL),
     **{room: ([*KERNELS, "src/schedule", "src/text", "files/base", "files/formats", "files/engine", "files",
                "backends/baseline", *MPI,
