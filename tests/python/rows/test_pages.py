@@ -86,7 +86,7 @@ class Pages(unittest.TestCase):
                     numpy.testing.assert_array_equal(target.memory[rank], wanted[rank])
 
     def test_the_page(self):
-        root = pathlib.Path(os.environ.get("RESHARD_ROOT", pathlib.Path(__file__).parents[2]))
+        root = pathlib.Path(os.environ.get("RESHARD_ROOT", pathlib.Path(__file__).parents[3]))
         text, = re.findall(r"^```python file=kv_pages.py\n(.*?)^```", (root / "docs/rows.md").read_text(encoding="utf-8"),
                            re.S | re.M)
         names = {}
