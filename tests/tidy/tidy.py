@@ -79,6 +79,9 @@ HEADERS = {
     "files/convert": ["files/checkpoint"],
     "files/load": ["files/convert", "backends/backend"],
     "files/program": ["program/program"],
+    "live/group": ["planner/integer", "result"],
+    "live/publish": ["live/group", "layout"],
+    "live/subscribe": ["live/group", "layout"],
     "reshard": ["redistribute", "text"],
     "c/tables": [],
     "c/base": ["c/tables"],
@@ -145,7 +148,9 @@ ROOMS = {
     "backends/doors": (["backends/local", *MPI], ["backends/local", "backends/mpi", "redistribute"]),
     **{room: ([*KERNELS, "src/text", "src/model", "src/model/rules", *FILES[:floor]], ["files/load", "files/program", "redistribute"])
        for floor, room in enumerate(FILES)},
-    "live": ([*KERNELS, "src/schedule", "src/model"], ["model/rules", "redistribute"]),  # the place of moves between jobs
+    "live/protocol": ([], ["model/digest"]),
+    "live/transport": (["live/protocol"], ["live/group"]),
+    "live": (["live/protocol", "live/transport"], ["text", "model/digest", "live/publish", "live/subscribe"]),
     "report": ([], ALL),
     **{room: ([*KERNELS, "src/schedule", "src/text", "files/base", "files/formats", "files/engine", "files",
                "backends/baseline", *MPI,
@@ -164,8 +169,8 @@ FREE = ("tests/", "bench/")  # these see everything
 # The core and the search use no I/O, clock, randomness, threads or MPI.
 PURE = ("src/tables", "src/layout", "src/text", "src/notations", "src/plan", "src/price", "src/judge", "src/schedule",
         "src/copy",
-        "src/model", "src/emit", "synth")
-IMPURE_HEADERS = ("include/reshard/files/", "include/reshard/backends/", "include/reshard/reshard",
+        "src/model", "src/emit", "synth", "live/protocol")
+IMPURE_HEADERS = ("include/reshard/files/", "include/reshard/live/", "include/reshard/backends/", "include/reshard/reshard",
                   "include/reshard/c_mpi", "include/reshard/planner/plan_cache", "synth/plan_cache")
 NO_SYSTEM = ("iostream", "ostream", "istream", "fstream", "cstdio", "stdio.h", "filesystem", "chrono", "ctime", "random",
              "thread", "mutex", "shared_mutex", "condition_variable", "atomic", "future", "mpi.h")

@@ -1,0 +1,60 @@
+// A job that publishes versions of its arrays to other jobs, which were started apart. docs/live.md explains it.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reshard/layout.hpp"
+#include "reshard/live/group.hpp"
+
+namespace reshard::live {
+
+/// An array of the publishing job, as this rank holds it.
+struct PublishedTensor {
+    std::string name;                      ///< without blanks; the subscriber asks for it by this name
+    Layout layout;                         ///< over the ranks of the job: device r is rank r
+    std::span<const std::byte> tile = {};  ///< dense and row-major; read by each commit
+};
+
+/// Options of a publisher.
+struct PublishOptions {
+    /// A reader that is silent for this long loses its claim to a version. Readers learn of a stalled publisher after
+    /// the same time. At least 100 ms.
+    std::chrono::milliseconds lease = std::chrono::seconds(30);
+    bool check_bytes = true;  ///< each version has a digest that every subscriber compares; costs one pass over tiles
+};
+
+/// Publishes versions. Subscribers on the same machine read them from shared memory, each at its own time. One thread
+/// of its own serves them. The calls are collective and not thread-safe.
+///
+/// Memory: a copy of the tiles for the newest version, for the one before, and for each older one that is still read.
+class Publisher {
+public:
+    /// Listens at the Unix sockets `endpoint`.0, `endpoint`.1, ..., one for each rank. Collective over the group, which
+    /// must outlive the publisher. Errors on all ranks: usage, mismatch (bad names, tiles or layouts; ranks that name
+    /// different tensors); unsupported (unreduced axes); backend (another process listens there; a rank is lost).
+    [[nodiscard]] static Result<Publisher> open(Group& group, const std::string& endpoint,
+                                                std::span<const PublishedTensor> tensors,
+                                                const PublishOptions& options = {});
+    Publisher(Publisher&&) noexcept;
+    Publisher& operator=(Publisher&&) noexcept;
+    ~Publisher();  ///< closes the connections: subscribers keep their last version and get an error
+
+    /// Copies the tiles, and offers them to subscribers as a version. They may change when it returns. It never waits
+    /// for a subscriber. Collective. Errors: usage (not newer than the versions before); backend (memory; a rank is
+    /// lost or fails: subscribers then keep the version before).
+    [[nodiscard]] Result<void> commit(Index version);
+
+    [[nodiscard]] Index newest() const;                  ///< the last version that was offered; 0: none
+    [[nodiscard]] std::size_t subscriber_count() const;  ///< processes that are connected to this rank
+
+private:
+    class Session;
+    explicit Publisher(std::unique_ptr<Session> session);
+    std::unique_ptr<Session> session_;
+};
+
+}  // namespace reshard::live

@@ -1,0 +1,70 @@
+// A job that takes versions of arrays from another job, in layouts of its own. docs/live.md explains it.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "reshard/layout.hpp"
+#include "reshard/live/group.hpp"
+
+namespace reshard::live {
+
+/// An array that this job wants.
+struct WantedTensor {
+    std::string name;  ///< at the publisher
+    Layout layout;     ///< over the ranks of this job: device r is rank r
+};
+
+/// Options of a subscriber.
+struct SubscribeOptions {
+    /// A publisher or a rank of this job that is silent for this long counts as lost. At least 100 ms.
+    std::chrono::milliseconds lease = std::chrono::seconds(30);
+    std::chrono::milliseconds connect_limit = std::chrono::minutes(1);  ///< for the publisher to be there
+};
+
+/// Holds the newest whole version that the job has taken. At no moment do two ranks of the job hold out different
+/// versions, whatever process dies or stalls. The calls are collective and not thread-safe.
+///
+/// Memory: two buffers for the tiles of this rank: one is read, the other is filled.
+class Subscriber {
+public:
+    /// Connects to a publisher on this machine. Collective over the group, which must outlive the subscriber. Errors on
+    /// all ranks: mismatch (an array that the publisher does not have, or of another shape or type); as
+    /// RowSchedule::make; backend (no publisher within `connect_limit`, another protocol, a rank is lost).
+    [[nodiscard]] static Result<Subscriber> connect(Group& group, const std::string& endpoint,
+                                                    std::span<const WantedTensor> tensors,
+                                                    const SubscribeOptions& options = {});
+    Subscriber(Subscriber&&) noexcept;
+    Subscriber& operator=(Subscriber&&) noexcept;
+    ~Subscriber();
+
+    /// Takes the newest version. Waits until there is one that is newer than version(). Returns its number, the same on
+    /// all ranks. Errors on all ranks: backend (no newer version within `limit`; a process of either job is lost or
+    /// silent, which is named; wrong bytes). The version before stays in place.
+    [[nodiscard]] Result<Index> update(std::chrono::milliseconds limit);
+
+    /// The same without waiting for a newer version: nullopt if there is none. All ranks call it.
+    [[nodiscard]] Result<std::optional<Index>> poll();
+
+    /// The version that tile() shows; 0: none. It is also 0 after an error that left the result of a vote unknown here;
+    /// then reconnect() finds it out.
+    [[nodiscard]] Index version() const;
+
+    /// This rank's tile of tensor i, dense and row-major. It stays unchanged until the second update after this one.
+    /// Errors: usage (no such tensor; no version); backend (the result of the last vote is unknown).
+    [[nodiscard]] Result<std::span<const std::byte>> tile(std::size_t tensor) const;
+
+    /// Connects again, after an error, with a new group of as many ranks. The version stays, if all ranks have it.
+    /// Versions never go back. Errors: as connect.
+    [[nodiscard]] Result<void> reconnect(Group& group);
+
+private:
+    class Session;
+    explicit Subscriber(std::unique_ptr<Session> session);
+    std::unique_ptr<Session> session_;
+};
+
+}  // namespace reshard::live

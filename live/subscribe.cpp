@@ -1,0 +1,207 @@
+#include "reshard/live/subscribe.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "live/protocol/subscriber_state.hpp"
+#include "live/protocol/vote_bytes.hpp"
+#include "live/source.hpp"
+#include "live/tensors.hpp"
+#include "src/base/try.hpp"
+
+namespace reshard::live {
+namespace {
+
+using Milliseconds = std::chrono::milliseconds;
+constexpr Milliseconds look_interval{50};  // between two looks at the ranks of this job
+
+Index milliseconds_now() { return std::chrono::duration_cast<Milliseconds>(Clock::now().time_since_epoch()).count(); }
+
+}  // namespace
+
+// Runs in the caller's thread: it carries out what the state machine asks, and tells it what comes.
+class Subscriber::Session {
+public:
+    Session(std::string endpoint, std::vector<NamedTensor> tensors, const SubscribeOptions& options)
+        : endpoint_(std::move(endpoint)), tensors_(std::move(tensors)), options_(options) {}
+
+    Result<void> connect(Group& group) {
+        const Result<void> ready = prepare(group);
+        RESHARD_TRY(const auto& votes,
+                    group.gather(ready ? "y" : "f" + ready.error().message, options_.connect_limit + options_.lease));
+        if (!ready) return ready;
+        for (std::size_t rank = 0; rank < votes.size(); ++rank)
+            if (votes[rank] != "y")
+                return fail(Code::backend, fmt::format("rank {} of the subscriber: {}", rank, votes[rank].substr(1)));
+        const Standing before = state_ ? state_->standing() : Standing{};
+        group_ = &group;
+        state_.emplace(source_->rank_count(), options_.lease.count(), before);
+        state_->join(digest_of(text_of(tensors_)), milliseconds_now());
+        RESHARD_CHECK(drive(Clock::now() + options_.connect_limit));
+        return {};
+    }
+
+    Result<Index> update(Milliseconds limit) {
+        RESHARD_TRY(const Index version, run(true, Clock::now() + limit));
+        if (version == 0)
+            return fail(Code::backend,
+                        fmt::format("no newer version than {} within {} ms", state_->standing().active, limit.count()));
+        return version;
+    }
+
+    Result<std::optional<Index>> poll() {
+        RESHARD_TRY(const Index version, run(false, Clock::now()));
+        return version == 0 ? std::nullopt : std::optional(version);
+    }
+
+    Index version() const { return state_->serving(); }
+
+    Result<std::span<const std::byte>> tile(std::size_t tensor) const {
+        if (tensor >= tensors_.size())
+            return fail(Code::usage, fmt::format("tensor {} of {}; they count from 0", tensor, tensors_.size()));
+        if (state_->standing().doubt != 0)
+            return fail(Code::backend, fmt::format("the result of the vote on version {} is unknown here; reconnect",
+                                                   state_->standing().doubt));
+        if (version() == 0) return fail(Code::usage, "no version yet; update() takes one");
+        return std::span<const std::byte>(buffers_[visible_])
+            .subspan(static_cast<std::size_t>(offsets_[tensor]), tile_size(tensor));
+    }
+
+private:
+    Result<void> prepare(const Group& group) {
+        if (state_ && group.size() != ranks_)
+            return fail(Code::usage,
+                        fmt::format("the new group has {} ranks, the one before had {}", group.size(), ranks_));
+        ranks_ = group.size();
+        rank_ = group.rank();
+        RESHARD_CHECK(check_tensors(tensors_, ranks_));
+        offsets_ = tile_offsets(tensors_, rank_);
+        for (auto& buffer : buffers_) buffer.resize(static_cast<std::size_t>(offsets_.back()));
+        source_.reset();
+        RESHARD_TRY(Source & source,
+                    Source::connect(endpoint_, tensors_, rank_, Clock::now() + options_.connect_limit));
+        source_.emplace(std::move(source));
+        return {};
+    }
+
+    std::size_t tile_size(std::size_t tensor) const {
+        return static_cast<std::size_t>(tile_bytes_of(tensors_[tensor].layout, rank_));
+    }
+
+    Result<Index> run(bool patient, Clock::time_point end) {
+        hear();
+        state_->start(patient, milliseconds_now());
+        return drive(end);
+    }
+
+    // Runs until the state machine has finished. After `end` it waits for no newer version.
+    Result<Index> drive(Clock::time_point end) {
+        while (true) {
+            bool acted = false;
+            std::optional<Finished> finished;
+            for (const Action& action : state_->take()) {
+                acted = true;
+                if (const auto* one = std::get_if<Finished>(&action))
+                    finished = *one;
+                else
+                    carry_out(action, end);
+            }
+            if (finished && !finished->reason.empty()) return fail(Code::backend, finished->reason);
+            if (finished) return finished->version;
+            if (acted) continue;
+            if (Clock::now() >= end) state_->give_up();
+            if (const auto there = group_->check(); !there) state_->gather_failed(there.error().message);
+            wait(end);
+            hear();
+            state_->tick(milliseconds_now());
+        }
+    }
+
+    void wait(Clock::time_point end) const {
+        const Index next = state_->next_tick(milliseconds_now()) - milliseconds_now();
+        const auto tick = Clock::now() + std::min(look_interval, Milliseconds(std::clamp<Index>(next, 0, 1000)));
+        source_->wait(std::min(end, tick));
+    }
+
+    void hear() {
+        while (const auto news = source_->next()) {
+            if (news->message)
+                state_->receive(news->rank, *news->message, milliseconds_now());
+            else
+                state_->lost(news->rank, news->reason);
+        }
+    }
+
+    void carry_out(const Action& action, Clock::time_point end) {
+        if (const auto* send = std::get_if<Send>(&action)) source_->send(send->peer, send->message);
+        if (const auto* fetch = std::get_if<Fetch>(&action)) {
+            const Result<void> copied = source_->copy(fetch->peer, fetch->version, buffers_[1 - visible_], offsets_);
+            state_->fetched(fetch->generation, fetch->peer, copied ? "" : copied.error().message);
+        }
+        if (const auto* sum = std::get_if<Sum>(&action)) state_->summed(sum->generation, content());
+        if (const auto* gather = std::get_if<Gather>(&action)) vote(gather->vote, end);
+        if (std::get_if<Activate>(&action) != nullptr) visible_ = 1 - visible_;
+    }
+
+    // The part of this rank in the digest of the hidden version.
+    std::uint64_t content() const {
+        std::uint64_t sum = 0;
+        for (std::size_t i = 0; source_->checks_bytes() && i < tensors_.size(); ++i) {
+            const auto tile = std::span<const std::byte>(buffers_[1 - visible_])
+                                  .subspan(static_cast<std::size_t>(offsets_[i]), tile_size(i));
+            sum = added(sum, digest_part(keys_, tensors_[i].layout, rank_, tile, source_->array(i)).value_or(0));
+        }
+        return sum;
+    }
+
+    // The other ranks may call later, but within the same limit. The other votes follow at once.
+    void vote(const Vote& mine, Clock::time_point end) {
+        const Milliseconds left(mine.question == Question::activate ? 0 : milliseconds_until(end));
+        const auto gathered = group_->gather(bytes_of(mine), left + options_.lease);
+        if (!gathered) return state_->gather_failed(gathered.error().message);
+        std::vector<Vote> votes;
+        for (const std::string& bytes : *gathered)
+            if (auto one = vote_of(bytes)) votes.push_back(std::move(*one));
+        if (votes.size() != gathered->size()) return state_->gather_failed("a rank of this job is in another call");
+        state_->gathered(votes, milliseconds_now());
+    }
+
+    std::string endpoint_;
+    std::vector<NamedTensor> tensors_;
+    SubscribeOptions options_;
+    Group* group_ = nullptr;
+    Index ranks_ = 0;
+    Index rank_ = 0;
+    std::vector<Index> offsets_;
+    std::array<std::vector<std::byte>, 2> buffers_;
+    std::size_t visible_ = 0;
+    std::optional<Source> source_;
+    std::optional<SubscriberState> state_;
+    const DigestKeys keys_;
+};
+
+Subscriber::Subscriber(std::unique_ptr<Session> session) : session_(std::move(session)) {}
+Subscriber::Subscriber(Subscriber&&) noexcept = default;
+Subscriber& Subscriber::operator=(Subscriber&&) noexcept = default;
+Subscriber::~Subscriber() = default;
+
+Result<Subscriber> Subscriber::connect(Group& group, const std::string& endpoint, std::span<const WantedTensor> tensors,
+                                       const SubscribeOptions& options) {
+    std::vector<NamedTensor> named;
+    for (const WantedTensor& tensor : tensors) named.push_back({tensor.name, tensor.layout});
+    auto session = std::make_unique<Session>(endpoint, std::move(named), options);
+    RESHARD_CHECK(session->connect(group));
+    return Subscriber(std::move(session));
+}
+
+Result<Index> Subscriber::update(std::chrono::milliseconds limit) { return session_->update(limit); }
+Result<std::optional<Index>> Subscriber::poll() { return session_->poll(); }
+Index Subscriber::version() const { return session_->version(); }
+Result<std::span<const std::byte>> Subscriber::tile(std::size_t tensor) const { return session_->tile(tensor); }
+Result<void> Subscriber::reconnect(Group& group) { return session_->connect(group); }
+
+}  // namespace reshard::live

@@ -1,0 +1,44 @@
+// The packets between the two jobs. Both are on one machine, so numbers keep their bytes.
+#pragma once
+
+#include "live/protocol/message.hpp"
+#include "live/transport/socket.hpp"
+
+namespace reshard::live {
+
+/// The number of the protocol. Ends with different numbers refuse each other.
+inline constexpr std::uint32_t protocol_number = 1;
+
+/// One packet. The first one of a publisher says who it is, and carries a segment with the text of its tensors. A grant
+/// carries the segment of the version.
+struct Packet {
+    std::uint32_t magic = 0x64727372;  // "rsrd"
+    std::uint32_t protocol = protocol_number;
+    std::uint32_t word = 0;  // of the message; hello: the publisher's first packet
+    std::uint32_t rank = 0;
+    std::uint32_t ranks = 0;
+    std::uint32_t checks_bytes = 0;
+    std::int64_t generation = 0;
+    std::int64_t version = 0;
+    std::uint64_t content = 0;
+    std::int64_t bytes = 0;  // of the segment
+};
+inline constexpr std::uint32_t hello = 100;
+
+[[nodiscard]] Packet packet_of(const Message& message);
+[[nodiscard]] Message message_of(const Packet& packet);
+
+/// Sends a packet, with a descriptor if it is not negative. Never waits: a packet that does not fit the socket's buffer
+/// is lost, which the protocol bears. False: the connection is closed.
+[[nodiscard]] bool send_packet(const Descriptor& to, const Packet& packet, int descriptor = -1);
+
+/// What came: nothing yet, a packet, or the end of the connection.
+struct Arrival {
+    enum class Kind { nothing, packet, closed, strange };
+    Kind kind = Kind::nothing;
+    Packet packet;
+    Descriptor descriptor;
+};
+[[nodiscard]] Arrival receive_packet(const Descriptor& from);
+
+}  // namespace reshard::live

@@ -1,0 +1,193 @@
+#include "live/transport/socket.hpp"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "src/base/printable.hpp"
+#include "src/base/try.hpp"
+
+namespace reshard::live {
+namespace {
+
+constexpr std::uint64_t frame_bytes_max = std::uint64_t{1} << 30;
+
+struct Address {
+    sockaddr_storage storage{};
+    socklen_t length = 0;
+    int family = AF_UNIX;
+    std::string path;  // of a Unix socket
+    [[nodiscard]] const sockaddr* any() const { return reinterpret_cast<const sockaddr*>(&storage); }
+};
+
+Result<Address> unix_address(const std::string& path) {
+    Address address;
+    auto& local = reinterpret_cast<sockaddr_un&>(address.storage);
+    if (path.size() >= sizeof(local.sun_path))
+        return fail(Code::usage, fmt::format("the endpoint {} has {} bytes; a Unix socket's path has at most {}",
+                                             in_quotes(path), path.size(), sizeof(local.sun_path) - 1));
+    local.sun_family = AF_UNIX;
+    std::ranges::copy(path, local.sun_path);
+    address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + 1);
+    address.path = path;
+    return address;
+}
+
+Result<Address> address_of(const std::string& endpoint, Kind kind) {
+    if (endpoint.find('/') != std::string::npos) return unix_address(endpoint);
+    const auto colon = endpoint.rfind(':');
+    if (kind == Kind::packets || colon == std::string::npos || colon + 1 == endpoint.size())
+        return fail(Code::usage, fmt::format("{} is no endpoint; wanted a path with a /{}", in_quotes(endpoint),
+                                             kind == Kind::stream ? " or host:port" : ""));
+    const std::string host = endpoint.substr(0, colon);
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    if (const int code = getaddrinfo(host.c_str(), endpoint.c_str() + colon + 1, &hints, &found); code != 0)
+        return fail(Code::backend,
+                    fmt::format("cannot find the host of {}: {}", in_quotes(endpoint), gai_strerror(code)));
+    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> kept(found, freeaddrinfo);
+    Address address;
+    std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
+    address.length = found->ai_addrlen;
+    address.family = found->ai_family;
+    return address;
+}
+
+Descriptor open_socket(const Address& address, Kind kind) {
+    const int type = kind == Kind::stream ? SOCK_STREAM : SOCK_SEQPACKET;
+    Descriptor made(socket(address.family, type | SOCK_CLOEXEC, 0));
+    const int on = 1;
+    if (address.family != AF_UNIX) {  // a vote is small and must not wait for more
+        setsockopt(made.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        setsockopt(made.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    }
+    return made;
+}
+
+}  // namespace
+
+int milliseconds_until(Clock::time_point end) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+    return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1000 * 1000));
+}
+
+Descriptor::~Descriptor() {
+    if (number_ >= 0) close(number_);
+}
+
+tl::unexpected<Error> cannot(const std::string& what) {
+    return fail(Code::backend, fmt::format("cannot {}: {}", what, std::strerror(errno)));
+}
+
+Result<Listener> Listener::open(const std::string& endpoint, Kind kind) {
+    RESHARD_TRY(const Address& address, address_of(endpoint, kind));
+    Descriptor made = open_socket(address, kind);
+    if (!made.is_open()) return cannot("make a socket");
+    int bound = bind(made.number(), address.any(), address.length);
+    if (bound != 0 && errno == EADDRINUSE && !address.path.empty()) {
+        const Descriptor probe = open_socket(address, kind);
+        if (connect(probe.number(), address.any(), address.length) == 0)
+            return fail(Code::backend, fmt::format("another process listens at {}", in_quotes(endpoint)));
+        unlink(address.path.c_str());  // its process is gone
+        bound = bind(made.number(), address.any(), address.length);
+    }
+    if (bound != 0 || listen(made.number(), SOMAXCONN) != 0) return cannot("listen at " + in_quotes(endpoint));
+    return Listener(std::move(made), address.path);
+}
+
+Listener::~Listener() {
+    if (descriptor_.is_open() && !path_.empty()) unlink(path_.c_str());
+}
+
+Descriptor Listener::accept() const {
+    const int waiting = number();
+    if (!wait_readable({&waiting, 1}, Clock::now())) return {};
+    return Descriptor(accept4(waiting, nullptr, nullptr, SOCK_CLOEXEC));
+}
+
+Result<Descriptor> connect_to(const std::string& endpoint, Kind kind, Clock::time_point end) {
+    while (true) {
+        RESHARD_TRY(const Address& address, address_of(endpoint, kind));
+        Descriptor made = open_socket(address, kind);
+        if (!made.is_open()) return cannot("make a socket");
+        if (connect(made.number(), address.any(), address.length) == 0) return made;
+        if (Clock::now() >= end) return cannot("connect to " + in_quotes(endpoint));
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+}
+
+Result<void> send_frame(const Descriptor& to, std::string_view bytes, Clock::time_point end) {
+    std::uint64_t length = bytes.size();
+    std::string whole(reinterpret_cast<const char*>(&length), sizeof length);
+    whole += bytes;
+    std::string_view left = whole;
+    while (!left.empty()) {
+        const auto sent = send(to.number(), left.data(), left.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent > 0) {
+            left.remove_prefix(static_cast<std::size_t>(sent));
+            continue;
+        }
+        if (errno != EAGAIN && errno != EINTR) return cannot("send");
+        pollfd one{to.number(), POLLOUT, 0};
+        if (Clock::now() >= end) return fail(Code::backend, "the other end reads nothing");
+        poll(&one, 1, milliseconds_until(end));
+    }
+    return {};
+}
+
+Result<std::string> receive_frame(const Descriptor& from, Clock::time_point end) {
+    std::string bytes(sizeof(std::uint64_t), '\0');
+    std::size_t have = 0;
+    bool has_length = false;
+    while (true) {
+        if (have == bytes.size()) {
+            if (has_length) return bytes;
+            std::uint64_t length = 0;
+            std::memcpy(&length, bytes.data(), sizeof length);
+            if (length > frame_bytes_max) return fail(Code::backend, "the other end speaks another protocol");
+            bytes.assign(length, '\0');
+            has_length = true;
+            have = 0;
+            if (length == 0) return bytes;
+        }
+        const int one = from.number();
+        if (!wait_readable({&one, 1}, end)) return fail(Code::backend, "the other end is silent");
+        const auto came = recv(from.number(), bytes.data() + have, bytes.size() - have, MSG_DONTWAIT);
+        if (came == 0) return fail(Code::backend, "its connection is closed");
+        if (came < 0 && errno != EAGAIN && errno != EINTR) return cannot("receive");
+        if (came > 0) have += static_cast<std::size_t>(came);
+    }
+}
+
+bool wait_readable(std::span<const int> descriptors, Clock::time_point end) {
+    std::vector<pollfd> all;
+    for (const int one : descriptors) all.push_back({one, POLLIN, 0});
+    while (true) {
+        const int ready = poll(all.data(), all.size(), milliseconds_until(end));
+        if (ready > 0) return true;
+        if (ready == 0 && Clock::now() >= end) return false;
+        if (ready < 0 && errno != EINTR) return false;
+    }
+}
+
+bool is_closed(const Descriptor& one) {
+    char byte = 0;
+    const auto came = recv(one.number(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return came == 0 || (came < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+}  // namespace reshard::live

@@ -1,0 +1,213 @@
+// Real processes that are killed or stopped at random moments: a publisher of 2 ranks and a subscriber of 3. Every
+// survivor must end with an error that names the victim, hold one whole version, and the publisher must serve on.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "reshard/live/publish.hpp"
+#include "reshard/live/subscribe.hpp"
+#include "reshard/text.hpp"
+#include "support/property.hpp"
+
+namespace reshard::live {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+
+constexpr Index publishers = 2;
+constexpr Index subscribers = 3;
+constexpr auto hang = minutes(2);  // far above any wait that is right, on any machine
+
+// A process of its own that reports lines.
+class Child {
+public:
+    explicit Child(const std::function<void(const std::function<void(const std::string&)>&)>& body) {
+        int ends[2] = {-1, -1};
+        if (pipe(ends) != 0) std::abort();
+        process_ = fork();
+        if (process_ == 0) {
+            close(ends[0]);
+            alarm(600);  // nothing outlives its test by long
+            signal(SIGPIPE, SIG_DFL);
+            try {
+                body([&](const std::string& line) {
+                    if (write(ends[1], (line + "\n").data(), line.size() + 1) < 0) _exit(1);
+                });
+            } catch (...) {  // GoogleTest would go on in this process
+                _exit(2);
+            }
+            _exit(0);
+        }
+        close(ends[1]);
+        end_ = ends[0];
+    }
+    Child(const Child&) = delete;
+    Child(Child&& other) noexcept : process_(std::exchange(other.process_, -1)), end_(std::exchange(other.end_, -1)) {}
+    ~Child() {
+        if (process_ < 0) return;
+        send(SIGKILL);
+        waitpid(process_, nullptr, 0);
+        close(end_);
+    }
+    void send(int number) const { kill(process_, number); }
+
+    // The next line that begins with `kind`; those before it are dropped. Empty: the process has ended, or hangs.
+    std::string next(char kind) {
+        const auto until = Clock::now() + hang;
+        while (true) {
+            const auto stop = text_.find('\n');
+            if (stop != std::string::npos) {
+                const std::string line = text_.substr(0, stop);
+                text_.erase(0, stop + 1);
+                if (line[0] == kind) return line.substr(1);
+                if (line[0] == 'W') ADD_FAILURE() << line;
+                continue;
+            }
+            pollfd one{end_, POLLIN, 0};
+            char bytes[4096];
+            const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now()).count();
+            if (left <= 0 || poll(&one, 1, static_cast<int>(left)) <= 0) return "";
+            const auto came = read(end_, bytes, sizeof bytes);
+            if (came <= 0) return "";
+            text_.append(bytes, static_cast<std::size_t>(came));
+        }
+    }
+
+private:
+    pid_t process_ = -1;
+    int end_ = -1;
+    std::string text_;
+};
+
+const Layout& source() {
+    static const Layout layout = parse_layout(parse_mesh("x=2").value(), "i64[600@x,40]").value();
+    return layout;
+}
+const Layout& target() {
+    static const Layout layout = parse_layout(parse_mesh("x=3").value(), "i64[600,40@x]").value();
+    return layout;
+}
+
+// Every element of version v is v, so that a mixed tile shows. Commits until an error, then stays connected.
+void publish(const std::string& folder, Index rank, milliseconds lease,
+             const std::function<void(const std::string&)>& say) {
+    auto group = join_group(folder + "/trainer", rank, publishers).value();
+    std::vector<std::int64_t> tile(tile_count(source(), rank));
+    auto out = Publisher::open(*group, folder + "/weights",
+                               std::vector<PublishedTensor>{{"w", source(), std::as_bytes(std::span(tile))}},
+                               {.lease = lease});
+    if (!out) return say("E" + out.error().message);
+    for (Index version = 1;; ++version) {
+        std::ranges::fill(tile, version);
+        if (const auto done = out->commit(version); !done) {
+            say("E" + done.error().message);
+            while (true) pause();
+        }
+        say(fmt::format("C{}", version));
+    }
+}
+
+bool is_whole(const Subscriber& into) {
+    const auto bytes = into.tile(0).value();
+    const std::span values(reinterpret_cast<const std::int64_t*>(bytes.data()), bytes.size() / sizeof(std::int64_t));
+    return std::ranges::all_of(values, [&](std::int64_t value) { return value == into.version(); });
+}
+
+// Takes versions until an error. Reports each version, and at the end the one that it still serves.
+void subscribe(const std::string& folder, Index rank, milliseconds lease,
+               const std::function<void(const std::string&)>& say) {
+    auto group = join_group(folder + "/engine", rank, subscribers).value();
+    auto into =
+        Subscriber::connect(*group, folder + "/weights", std::vector<WantedTensor>{{"w", target()}}, {.lease = lease});
+    if (!into) return say("E" + into.error().message);
+    Index last = 0;
+    while (true) {
+        const auto version = into->update(minutes(5));
+        if (into->version() != 0 && !is_whole(*into)) say("W: a mixed version");
+        if (into->version() != 0 && into->version() < last) say("W: a version went back");
+        if (!version) {
+            say("E" + version.error().message);
+            say(fmt::format("S{}", into->version()));
+            return;
+        }
+        last = *version;
+        say(fmt::format("V{}", last));
+    }
+}
+
+struct Fate {
+    int signal = SIGKILL;
+    milliseconds lease = std::chrono::seconds(30);
+};
+
+// One session with one victim. Returns the time from the signal to the last survivor's error.
+milliseconds strike(std::mt19937_64& random, const Fate& fate) {
+    const auto folder = (std::filesystem::temp_directory_path() / fmt::format("reshard-kill-{}", getpid())).string();
+    std::filesystem::create_directories(folder);
+    std::vector<Child> all;
+    for (Index rank = 0; rank < publishers; ++rank)
+        all.emplace_back([&, rank](const auto& say) { publish(folder, rank, fate.lease, say); });
+    for (Index rank = 0; rank < subscribers; ++rank)
+        all.emplace_back([&, rank](const auto& say) { subscribe(folder, rank, fate.lease, say); });
+    for (std::uint64_t versions = 1 + random() % 6; versions > 0; --versions) all.back().next('V');
+    usleep(static_cast<useconds_t>(random() % 3000));
+
+    const auto victim = static_cast<std::size_t>(random() % all.size());
+    const bool publisher_dies = victim < publishers;
+    all[victim].send(fate.signal);
+    const auto start = Clock::now();
+    const std::string lost = publisher_dies ? fmt::format("rank {} of the publisher is lost", victim)
+                                            : fmt::format("rank {} of this job is lost", victim - publishers);
+    std::vector<std::string> serving;
+    for (std::size_t i = publishers; i < all.size(); ++i) {
+        if (i == victim) continue;
+        const std::string error = all[i].next('E');
+        EXPECT_FALSE(error.empty()) << "rank " << i - publishers << " of the subscriber hangs or has died";
+        if (fate.signal == SIGKILL) {
+            EXPECT_NE(error.find(lost), std::string::npos) << "wanted: " << lost << "; got: " << error;
+        }
+        const std::string version = all[i].next('S');
+        if (!version.empty() && version != "0") serving.push_back(version);
+    }
+    const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - start);
+    for (const std::string& version : serving) EXPECT_EQ(version, serving[0]);
+    for (std::size_t i = 0; i < publishers && !publisher_dies; ++i)  // it goes on
+        for (int commits = 0; commits < 3; ++commits)
+            EXPECT_NE(all[i].next('C'), "") << "rank " << i << " of the publisher";
+    all.clear();
+    std::filesystem::remove_all(folder);
+    return took;
+}
+
+void strike_often(int times, const Fate& fate) {
+    const auto seed = reshard::test::drawn_seed();
+    std::mt19937_64 random(seed);
+    milliseconds longest{0};
+    for (int i = 0; i < times && !::testing::Test::HasFailure(); ++i) longest = std::max(longest, strike(random, fate));
+    std::cout << fmt::format(
+        "{} sessions from RESHARD_SEED={}; the last survivor's error came at most {} ms after the signal\n", times,
+        seed, longest.count());
+}
+
+TEST(Processes, Killed) { strike_often(reshard::test::long_run() ? 2000 : 20, {}); }
+
+// A lease that a busy machine does not break often. If it does, a survivor names another process, and nothing is mixed.
+TEST(Processes, Stopped) {
+    strike_often(reshard::test::long_run() ? 100 : 2, {.signal = SIGSTOP, .lease = milliseconds(1500)});
+}
+
+}  // namespace
+}  // namespace reshard::live
