@@ -349,7 +349,7 @@ def wiring(root):
         lists = folder / "CMakeLists.txt"
         wanted = re.escape(str(path.relative_to(folder)))
         if name.startswith(("tests/", "bench/")):
-            wanted += "|" + re.escape(path.stem)  # foreach(name ...) over ${name}.cpp
+            wanted += "|" + re.escape(path.stem) + "|" + re.escape(str(path.relative_to(folder).with_suffix("")))  # foreach(name ...)
         named = lists.is_file() and re.search(rf"(?<![\w/.])({wanted})(?![\w/])", lists.read_text(encoding="utf-8"))
         if not named and f"../{path.parent.name}/{path.name}" not in everywhere:
             yield f"{name}:1: no CMakeLists.txt names it"
