@@ -35,10 +35,10 @@ void clear(Backend& backend);
 
 /// A move between two layouts, and where this rank's tiles lie.
 struct Redistribution {
-    Layout source;           ///< before the move
-    Layout target;           ///< after it
-    Storages storages = {};  ///< on this rank
-    MoveOptions options = {};
+    Layout source;             ///< before the move
+    Layout target;             ///< after it
+    Storages storages = {};    ///< on this rank
+    MoveOptions options = {};  ///< how the array changes on the way
 };
 
 /// Executors that one rank of a backend keeps, with plans and one workspace as large as the largest needs. The backend
