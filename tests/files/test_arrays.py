@@ -209,7 +209,7 @@ class Arrays(suite.Case):
 
     def test_two_passes(self):
         """With a scratch folder, little memory moves each byte twice and no more; the answer is the same."""
-        array = self.rng.standard_normal((200, 64, 256)).astype(np.float32)  # 12.5 MiB, time-major
+        array = self.rng.standard_normal((200, 64, 512)).astype(np.float32)  # 25 MiB, time-major
         np.save(self.path("in.npy"), array)
         os.mkdir(self.path("scratch"))
         memory = ("--memory", "11MiB", "--jobs", "1", "--granule", "256KiB", "--json")
