@@ -55,7 +55,7 @@ inline constexpr Index periodic_halo_max = 8;
 [[nodiscard]] Index received_elements(const HaloLayout& layout, Index device);
 
 /// Parses the text of a layout (parse_layout) with halos: a dimension ends with "~" width ["%"]; width := cells | "("
-/// before "," after ")". "%" makes it periodic. Example: f64[256@x~1%,256@y~(2,0),64].
+/// before "," after ")". "%" makes it periodic. Example: "f64[256@x~1%,64@y~(2,0)]".
 [[nodiscard]] Result<HaloLayout> parse_halo_layout(const Mesh& mesh, std::string_view text);
 /// The text that parse_halo_layout reads.
 [[nodiscard]] std::string format(const HaloLayout& layout);
