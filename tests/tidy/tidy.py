@@ -144,6 +144,7 @@ ROOMS = {
     "bindings/scalapack": ([], ALL),
     "python/bindings": (["report"], ALL),
     "python/bindings/programs": (["report", "python/bindings"], ALL),
+    "python/bindings/ranks": (["report", "python/bindings", "python/bindings/programs"], ALL),
 }
 GROUND = ["src/base", "src/tables"]
 ROOMS = {room: ([*GROUND[:GROUND.index(room) if room in GROUND else None], *below], public)
