@@ -12,7 +12,7 @@
 #include "files/formats/json_text.hpp"
 #include "files/formats/safetensors.hpp"
 #include "src/base/try.hpp"
-#include "src/model/name_pattern.hpp"
+#include "src/model/rules/name_pattern.hpp"
 #include "src/tables/dtypes.hpp"
 
 namespace reshard::files {

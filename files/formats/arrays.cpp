@@ -16,7 +16,7 @@
 #include "files/formats/safetensors.hpp"
 #include "files/formats/zarr.hpp"
 #include "src/base/try.hpp"
-#include "src/model/name_pattern.hpp"
+#include "src/model/rules/name_pattern.hpp"
 #include "src/tables/dtypes.hpp"
 
 namespace reshard::files {

@@ -13,6 +13,7 @@
 #include "reshard/c/base.h"
 #include "reshard/c/digest.h"
 #include "reshard/c/layout.h"
+#include "reshard/c/pages.h"
 #include "reshard/c/plan.h"
 #include "reshard/c/rows.h"
 #include "reshard/c/run.h"

@@ -10,7 +10,7 @@ void add_plans(nanobind::module_& module);          ///< Plan, synthesize, expla
 void add_lists(nanobind::module_& module);          ///< many arrays in one plan. After the plans
 void add_overlap(nanobind::module_& module);        ///< a run beside computation. After the plans
 void add_rows(nanobind::module_& module);           ///< a move as rows of bytes
-void add_row_transport(nanobind::module_& module);  ///< rows packed, with addresses, in buckets
+void add_row_transport(nanobind::module_& module);  ///< rows packed, with addresses, in pages. After the layouts
 void add_digests(nanobind::module_& module);        ///< digests of moved bytes. After the layouts
 void add_portable(nanobind::module_& module);       ///< plans as operations on tiles. After the plans
 void add_local(nanobind::module_& module);          ///< ranks in this process. After the schedules

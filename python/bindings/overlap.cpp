@@ -16,8 +16,6 @@ namespace {
 
 using namespace nb::literals;
 
-using Work = std::function<double(Index, Index)>;
-
 void expect_piece(const Split& split, std::size_t piece) {
     if (piece >= split.ends.size())
         raise({Code::usage, fmt::format("there is no piece {}: the split has {}", piece, split.ends.size())});
@@ -109,7 +107,16 @@ constexpr Index places_max = 512;
 constexpr Index pieces_limit = 64;
 constexpr int rounds_max = 1000;
 
-PieceChoice chosen(const Planned& plan, const Work& seconds, std::size_t dim, Index block, bool makes_source,
+double seconds_of_piece(const nb::callable& seconds, Index begin, Index end) {
+    const nb::object taken = seconds(begin, end);
+    double number = 0;
+    if (!nb::try_cast(taken, number))
+        raise({Code::usage,
+               fmt::format("`seconds` returns a number of seconds, not {}", nb::type_name(taken.type()).c_str())});
+    return number;
+}
+
+PieceChoice chosen(const Planned& plan, const nb::callable& seconds, std::size_t dim, Index block, bool makes_source,
                    double seconds_before, Index pieces_max, Index places, nb::handle machine) {
     if (places > places_max || pieces_max > pieces_limit)
         raise({Code::usage,
@@ -119,7 +126,7 @@ PieceChoice chosen(const Planned& plan, const Work& seconds, std::size_t dim, In
                    .block = block,
                    .makes_source = makes_source,
                    .steps_overlap = plan.options.capabilities.steps_overlap,
-                   .seconds = seconds,
+                   .seconds = [&](Index begin, Index end) { return seconds_of_piece(seconds, begin, end); },
                    .seconds_before = seconds_before,
                    .pieces_max = pieces_max,
                    .places = places};

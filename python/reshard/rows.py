@@ -175,6 +175,25 @@ def unpack(rows: numpy.ndarray, packed: Any, tiles: Any, threads: int = 1) -> No
     _core.unpack_rows(_numbers(rows), _arrays(packed)[0], _arrays(tiles), threads)
 
 
+def _side_sends(side: str) -> bool:
+    if side not in ("send", "receive"):
+        raise InputError(f"a side is 'send' or 'receive', not {side!r}")
+    return side == "send"
+
+
+def _peer_table(peers: Any, arrays: int) -> numpy.ndarray:
+    """The addresses of peers as ranks x arrays numbers; 0: unknown."""
+    if isinstance(peers, dict):
+        lists = {rank: numpy.atleast_1d(addresses) for rank, addresses in peers.items()}
+        width = max([arrays, *map(len, lists.values())])
+        table = numpy.zeros((max(lists, default=-1) + 1, width), numpy.uint64)
+        for rank, addresses in lists.items():
+            table[rank, :len(addresses)] = addresses
+        return table
+    table = numpy.ascontiguousarray(peers, numpy.uint64)
+    return table.reshape(-1, 1) if table.ndim == 1 else table
+
+
 def addressed(rows: numpy.ndarray, own: Any, peers: Any, side: str = "send", device: int = 0,
               peer_devices: Any = ()) -> tuple[numpy.ndarray, numpy.ndarray]:
     """The memory of the rows at this rank and at the peers: two arrays of n x 5 uint64, line k for row k.
@@ -187,17 +206,8 @@ def addressed(rows: numpy.ndarray, own: Any, peers: Any, side: str = "send", dev
     Errors: InputError (an array or a peer without an address: 0 is none).
     """
     bases = numpy.ascontiguousarray(numpy.atleast_1d(own), numpy.uint64)
-    if isinstance(peers, dict):
-        table = numpy.zeros((max(peers, default=-1) + 1, len(bases)), numpy.uint64)
-        for rank, addresses in peers.items():
-            table[rank] = addresses
-    else:
-        table = numpy.ascontiguousarray(peers, numpy.uint64)
-        if table.ndim == 1:
-            table = table.reshape(-1, 1)
-    if side not in ("send", "receive"):
-        raise InputError(f"a side is 'send' or 'receive', not {side!r}")
-    return _core.addressed_rows(_numbers(rows), side == "send", bases, device, table.reshape(-1), table.shape[1],
+    table = _peer_table(peers, len(bases))
+    return _core.addressed_rows(_numbers(rows), _side_sends(side), bases, device, table.reshape(-1), table.shape[1],
                                 numpy.ascontiguousarray(peer_devices, numpy.uint64))
 
 

@@ -6,8 +6,24 @@
 
 #include "reshard/planner/refinement.hpp"
 #include "src/base/try.hpp"
+#include "src/layout/leading.hpp"
 
 namespace reshard {
+
+std::optional<AtomList> take_leading(AtomList& atoms, Index size) {
+    AtomList leading;
+    while (size > 1) {
+        if (atoms.empty()) return std::nullopt;
+        Atom& head = atoms.front();
+        const Index part = std::min(head.size, size);
+        if (head.size % part != 0 || size % part != 0) return std::nullopt;
+        leading.push_back({part, head.size / part * head.stride});
+        size /= part;
+        head.size /= part;
+        if (head.size == 1) atoms.erase(atoms.begin());
+    }
+    return canonical(std::move(leading));
+}
 
 namespace {
 
@@ -47,22 +63,6 @@ std::vector<Index> refined(std::span<const Dim> a, std::span<const Dim> b) {
     std::vector<Index> extents;
     for (const Atom& digit : refinement(std::move(borders)).value_or(AtomList{})) extents.push_back(digit.size);
     return extents;
-}
-
-// The leading atoms that count up to `size`, cut off from `atoms`; nullopt if no atoms do.
-std::optional<AtomList> take_leading(AtomList& atoms, Index size) {
-    AtomList leading;
-    while (size > 1) {
-        if (atoms.empty()) return std::nullopt;
-        Atom& head = atoms.front();
-        const Index part = std::min(head.size, size);
-        if (head.size % part != 0 || size % part != 0) return std::nullopt;
-        leading.push_back({part, head.size / part * head.stride});
-        size /= part;
-        head.size /= part;
-        if (head.size == 1) atoms.erase(atoms.begin());
-    }
-    return canonical(std::move(leading));
 }
 
 // A dimension whose pieces keep whole rows of `inner` indices, by its rows; nullopt if a piece cuts through a row.

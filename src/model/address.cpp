@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "src/base/try.hpp"
+#include "src/model/tile_address.hpp"
 
 namespace reshard {
 
@@ -20,28 +21,32 @@ Result<StridedMemory> placed(const Row& row, std::uint64_t base, std::uint64_t d
                          static_cast<std::uint64_t>(row.runs)};
 }
 
-Result<std::uint64_t> own_base(const OwnTiles& own, const Row& row) {
-    if (row.array < 0 || row.array >= std::ssize(own.addresses))
+}  // namespace
+
+Result<std::uint64_t> own_address(const OwnTiles& own, Index array) {
+    if (array < 0 || array >= std::ssize(own.addresses))
         return fail(Code::mismatch,
-                    fmt::format("a row of array {}; there are own addresses of {}", row.array, own.addresses.size()));
-    const std::uint64_t base = own.addresses[static_cast<std::size_t>(row.array)];
-    if (base == 0) return fail(Code::mismatch, fmt::format("array {} has no own address", row.array));
+                    fmt::format("a row of array {}; there are own addresses of {}", array, own.addresses.size()));
+    const std::uint64_t base = own.addresses[static_cast<std::size_t>(array)];
+    if (base == 0) return fail(Code::mismatch, fmt::format("array {} has no own address", array));
     return base;
 }
 
-Result<std::uint64_t> peer_base(const PeerTiles& peers, const Row& row) {
+Result<std::uint64_t> peer_address(const PeerTiles& peers, Index array, Index peer) {
     const Index ranks = peers.arrays > 0 ? std::ssize(peers.addresses) / peers.arrays : 0;
-    if (row.array < 0 || row.array >= peers.arrays || row.peer < 0 || row.peer >= ranks)
+    if (array < 0 || array >= peers.arrays || peer < 0 || peer >= ranks)
         return fail(Code::mismatch,
                     fmt::format("a row of array {} and peer {}; there are addresses of {} arrays and {} "
                                 "ranks",
-                                row.array, row.peer, peers.arrays, ranks));
-    const std::uint64_t base = peers.addresses[static_cast<std::size_t>(row.peer * peers.arrays + row.array)];
-    if (base == 0) return fail(Code::mismatch, fmt::format("array {} has no address on rank {}", row.array, row.peer));
+                                array, peer, peers.arrays, ranks));
+    const std::uint64_t base = peers.addresses[static_cast<std::size_t>(peer * peers.arrays + array)];
+    if (base == 0) return fail(Code::mismatch, fmt::format("array {} has no address on rank {}", array, peer));
     return base;
 }
 
-}  // namespace
+std::uint64_t peer_device(const PeerTiles& peers, Index peer) {
+    return peer < std::ssize(peers.devices) ? peers.devices[static_cast<std::size_t>(peer)] : 0;
+}
 
 Result<AddressedRows> addressed(std::span<const Row> rows, RowSide side, const OwnTiles& own, const PeerTiles& peers) {
     AddressedRows memory;
@@ -49,10 +54,9 @@ Result<AddressedRows> addressed(std::span<const Row> rows, RowSide side, const O
     memory.remote.reserve(rows.size());
     const bool sends = side == RowSide::send;
     for (const Row& row : rows) {
-        RESHARD_TRY(const auto near_base, own_base(own, row));
-        RESHARD_TRY(const auto far_base, peer_base(peers, row));
-        const auto peer = static_cast<std::size_t>(row.peer);
-        const std::uint64_t far_device = peer < peers.devices.size() ? peers.devices[peer] : 0;
+        RESHARD_TRY(const auto near_base, own_address(own, row.array));
+        RESHARD_TRY(const auto far_base, peer_address(peers, row.array, row.peer));
+        const std::uint64_t far_device = peer_device(peers, row.peer);
         RESHARD_TRY(const auto& source, placed(row, sends ? near_base : far_base, sends ? own.device : far_device,
                                                row.source_offset, row.source_stride));
         RESHARD_TRY(const auto& target, placed(row, sends ? far_base : near_base, sends ? far_device : own.device,

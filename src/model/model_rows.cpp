@@ -7,8 +7,8 @@
 #include <fmt/ranges.h>
 
 #include "src/base/try.hpp"
-#include "src/model/number_reader.hpp"
-#include "src/model/tensor_blocks.hpp"
+#include "src/model/rules/number_reader.hpp"
+#include "src/model/rules/tensor_blocks.hpp"
 
 namespace reshard {
 

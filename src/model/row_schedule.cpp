@@ -52,6 +52,8 @@ Slot slot_on(const End& end, BufferId buffer, Index rank) {
     return {buffer, 0, std::move(held), std::move(storage)};
 }
 
+}  // namespace
+
 Result<void> copies_only(const Layout& layout) {
     RESHARD_CHECK(validate(layout));
     if (layout.unreduced.empty()) return {};
@@ -59,8 +61,6 @@ Result<void> copies_only(const Layout& layout) {
                 fmt::format("rows copy bytes, and an array in {} summands ({}) must be reduced first",
                             summand_count(layout), name(layout.reduction)));
 }
-
-}  // namespace
 
 struct RowSchedule::Question {
     End source;

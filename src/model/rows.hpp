@@ -15,4 +15,7 @@ void append_rows(const Row& row, std::span<const Tile> parts, const Slot& source
 void append_rows(const NestedRow& row, std::span<const Tile> parts, const Slot& source, const Slot& target,
                  Index element_bytes, std::vector<NestedRow>& rows);
 
+/// Errors: as validate; unsupported (unreduced axes: rows only copy).
+[[nodiscard]] Result<void> copies_only(const Layout& layout);
+
 }  // namespace reshard

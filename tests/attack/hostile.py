@@ -10,6 +10,7 @@ import warnings
 import numpy
 
 import reshard
+import reshard.pages
 
 MESHES = [reshard.parse_mesh(text) for text in ("x=2,y=3", "x=4", "x=2,y=2,z=2", "x=1", "x=2,y=3[0,2,4,1,3,5]")]
 TEXTS = ["f32[12@x,6@y]", "f32[12,6@(y,x)]", "f64[12@y,6]", "bf16[7@x,5]", "f32[12,6]", "f32[0@x,3]", "f32[]", "u8[24@x/2]",
@@ -26,6 +27,8 @@ WORLDS = [reshard.local(6), reshard.local(4), reshard.local(1)]
 TILES = [reshard.split(numpy.zeros(layout.shape), layout) for layout in LAYOUTS if layout.summands == 1 and layout.dtype != "bf16"]
 RULES = ["source x=2\notherwise = [x, -]\ntarget x=2\nl.qk = [x, -] <- l.q + l.k", "source x=2\notherwise = -"]
 TENSORS = [("l.q", "f32", (8, 4)), ("l.k", "f32", (4, 4))]
+CACHES = [reshard.pages.PagedCache(reshard.parse_layout(*words), block, 64) for *words, block in (
+    ("tp=4", "bf16[2,128,8@tp,4]", 16), ("tp=2", "bf16[2,128,8@tp,4]", 32))]
 PROGRAMS = [reshard.portable(PLANS[-1])]
 
 
@@ -193,7 +196,7 @@ HOSTILE = [
 # Values for an argument, by a word of its annotation or its name.
 GOOD = {
     "Layout": [f"LAYOUTS[{at}]" for at in range(len(LAYOUTS))], "Mesh": [f"MESHES[{at}]" for at in range(len(MESHES))],
-    "ListPlan": ["LISTS[0]"], "Plan": [f"PLANS[{at}]" for at in range(len(PLANS))], "Capabilities": ["reshard.Capabilities()"],
+    "PagedCache": ["CACHES[0]", "CACHES[1]"], "ListPlan": ["LISTS[0]"], "Plan": [f"PLANS[{at}]" for at in range(len(PLANS))], "Capabilities": ["reshard.Capabilities()"],
     "Machine": [f"MACHINES[{at}]" for at in range(len(MACHINES))], "Split": [f"SPLITS[{at}]" for at in range(len(SPLITS))],
     "Callable": ["WORK[0]", "lambda begin, end: 1e-6 * (end - begin)"], "tuple[Layout": ["PAIRS", "PAIRS[:1]", "[]"],
     "problems": ["PAIRS", "PAIRS[:1]"], "rules": ["RULES[0]", "RULES[1]"], "tensors": ["TENSORS"], "tiles": [

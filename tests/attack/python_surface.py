@@ -41,8 +41,10 @@ def public(with_mpi):
     """(its name in a statement, object) for every public object."""
     import reshard
     import reshard.distcp
-    modules = {"reshard": reshard, "reshard.rows": reshard.rows, "reshard.dtypes": reshard.dtypes, "reshard.errors": reshard.errors,
-               "reshard.tiles": reshard.tiles}  # reshard.nccl takes addresses, which nobody can check
+    import reshard.pages
+    # reshard.nccl takes addresses, which nobody can check.
+    modules = {"reshard": reshard, "reshard.rows": reshard.rows, "reshard.pages": reshard.pages, "reshard.dtypes": reshard.dtypes,
+               "reshard.errors": reshard.errors, "reshard.tiles": reshard.tiles}
     if with_mpi:
         modules["reshard.mpi"] = reshard.mpi
     for place, module in modules.items():

@@ -24,6 +24,9 @@ int main(void) {
     SIZE(reshard_digest), LAST(reshard_digest, bytes);
     SIZE(reshard_nested_row), LAST(reshard_nested_row, target_strides);
     SIZE(reshard_strided_memory), LAST(reshard_strided_memory, count);
+    SIZE(reshard_paged_cache), LAST(reshard_paged_cache, page_stride);
+    SIZE(reshard_page_request), LAST(reshard_page_request, end_token);
+    SIZE(reshard_peer_rows), LAST(reshard_peer_rows, end);
     SIZE(reshard_local_options), LAST(reshard_local_options, timeout_ms);
     SIZE(reshard_storage), LAST(reshard_storage, dims);
     SIZE(reshard_sizes), LAST(reshard_sizes, footprint_bytes);

@@ -164,6 +164,9 @@ class Ranks(unittest.TestCase):
         for seconds in (-1.0, float("nan")):
             self.raises(reshard.InputError, "a number from 0 on",
                         lambda: reshard.choose_pieces(plan, lambda begin, end: seconds, dim=0, block=1024))
+        for seconds in ("x", None, [1.0]):
+            self.raises(reshard.InputError, "returns a number of seconds",
+                        lambda: reshard.choose_pieces(plan, lambda begin, end: seconds, dim=0, block=1024))
         self.assertRaises(ZeroDivisionError, lambda: reshard.choose_pieces(plan, lambda begin, end: 1 / 0, dim=0,
                                                                            block=1024))
 

@@ -222,7 +222,8 @@ TEST(RowFold, KnownCounts) {
     EXPECT_EQ(counts_of(line(8), "bf16[61,8192@x/1,576]", line(4), "bf16[61,8192@x/1,576]"), Counts(8, 8));
     // A period of 30 has 14 segments. Two pairs of them lie at one distance.
     EXPECT_EQ(counts_of(line(2), "f64[9000@x/3,100]", line(3), "f64[9000@x/5,100]"), Counts(14, 12));
-    // Each of 16 pairs has a period and a block in both dimensions. Rows with one loop spell out the shorter loops.
+    // Each of 16 pairs has a period and a block in both dimensions. Rows with one loop spell out the shorter loops: a
+    // pair has 32 groups of 1,024 runs at one distance, and no loop is longer than a group. So 512 is the minimum.
     EXPECT_EQ(counts_of(square, "f64[4096@x/32,4096@y/32]", square, "f64[4096@x/64,4096@y/64]"), Counts(512, 16));
     EXPECT_EQ(counts_of(square, "f64[4096@x/32,4096@y/32]", line(4), "f64[4096@x/64,4096]"), Counts(256, 16));
 }

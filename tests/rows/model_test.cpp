@@ -2,10 +2,7 @@
 // with the byte that should have arrived.
 #include <gtest/gtest.h>
 
-#include <map>
-
-#include "reshard/model/rules.hpp"
-#include "rows/memory.hpp"
+#include "rows/model_moves.hpp"
 
 namespace reshard::test {
 namespace {
@@ -56,47 +53,19 @@ Origin origin_of(const std::string& target, Index element) {
     return {fmt::format("e.{}.{}{}", expert, inner < half ? "gate" : "up", scale ? "_scale" : ""), inner % half};
 }
 
-std::byte value(const std::string& name, Index element, Index byte) {
-    return value_of_byte(element + 1000 * static_cast<Index>(std::hash<std::string>()(name) % 1000), byte);
-}
-
 TEST(RowModel, EveryByteComesFromWhereTheRulesSay) {
-    const auto tensors = parse_tensors(list);
-    ASSERT_TRUE(tensors) << describe(tensors.error());
-    const auto model = apply_rules(rules, *tensors);
-    ASSERT_TRUE(model) << describe(model.error());
-    ASSERT_EQ(model->targets.size(), 8U);
-    const auto schedule = RowSchedule::make(model->moves);
-    ASSERT_TRUE(schedule) << describe(schedule.error());
     constexpr Index ranks = 6;
-    ASSERT_EQ(schedule->rank_count(), ranks);
-    std::vector<Memory> sources, targets, expected;
-    for (const ShardedTensor& tensor : model->sources)
-        sources.push_back(tiles_of(*tensor.layout, ranks,
-                                   [&](Index element, Index byte) { return value(tensor.name, element, byte); }));
-    for (const ShardedTensor& tensor : model->targets) {
-        expected.push_back(tiles_of(*tensor.layout, ranks, [&](Index element, Index byte) {
+    const MovedModel moved = moved_model(list, rules, ranks);
+    EXPECT_EQ(moved.fault, "");
+    ASSERT_EQ(moved.targets.size(), 8U);
+    for (std::size_t i = 0; i < moved.targets.size(); ++i) {
+        const ShardedTensor& tensor = moved.model.targets[i];
+        const Memory expected = tiles_of(*tensor.layout, ranks, [&](Index element, Index byte) {
             const Origin origin = origin_of(tensor.name, element);
-            return value(origin.name, origin.element, byte);
-        }));
-        targets.push_back(blank_of(expected.back()));
+            return value_in(origin.name, origin.element, byte);
+        });
+        EXPECT_EQ(moved.targets[i], expected) << tensor.name;
     }
-    const auto sends = all_rows(*schedule, ranks, RowSide::send);
-    EXPECT_EQ(mirror_fault(sends, all_rows(*schedule, ranks, RowSide::receive)), "");
-    for (std::size_t rank = 0; rank < sends.size(); ++rank)
-        for (const Row& row : sends[rank]) {
-            const auto& [source, target] = model->ends[static_cast<std::size_t>(row.array)];
-            const std::vector<std::byte>& from = sources[source][rank];
-            std::vector<std::byte>& to = targets[target][static_cast<std::size_t>(row.peer)];
-            for (Index i = 0; i < row.runs; ++i) {
-                ASSERT_LE(row.source_offset + i * row.source_stride + row.run_bytes, std::ssize(from));
-                ASSERT_LE(row.target_offset + i * row.target_stride + row.run_bytes, std::ssize(to));
-                std::memcpy(to.data() + row.target_offset + i * row.target_stride,
-                            from.data() + row.source_offset + i * row.source_stride,
-                            static_cast<std::size_t>(row.run_bytes));
-            }
-        }
-    for (std::size_t i = 0; i < targets.size(); ++i) EXPECT_EQ(targets[i], expected[i]) << model->targets[i].name;
 }
 
 }  // namespace

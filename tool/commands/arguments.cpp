@@ -123,8 +123,15 @@ void add_translate(CLI::App& app, Arguments& arguments) {
 
 void add_inspect(CLI::App& app, Arguments& arguments) {
     CLI::App* command = add_command(app, arguments, inspect, "inspect", "what is in a checkpoint, and in which files");
-    option(*command, "path", arguments.from, "PATH", files::paths_in_words())->required();
-    option(*command, "--tensor", arguments.tensor, "NAME", "draw which file holds what of this tensor");
+    CLI::Option* path = option(*command, "path", arguments.from, "PATH", files::paths_in_words());
+    CLI::Option* tensor =
+        option(*command, "--tensor", arguments.tensor, "NAME", "draw which file holds what of this tensor");
+    CLI::Option* rules =
+        option(*command, "--rules", arguments.rules, "FILE", "what each rank gets of the tensor by these rules");
+    rules->needs(tensor)->excludes("--json");
+    option(*command, "--list", arguments.list, "FILE", "in place of a path: lines name dtype[shape], - for stdin")
+        ->needs(rules)
+        ->excludes(path);
 }
 
 void add_convert(CLI::App& app, Arguments& arguments) {
@@ -222,9 +229,12 @@ Result<void> complete(const Arguments& arguments) {
             return fail(Code::usage, "--batch takes its problems and their options from stdin alone");
         return {};
     }
-    if (!arguments.list.empty() && arguments.command != convert) return complete_list(arguments);
+    if (!arguments.list.empty() && arguments.command != convert && arguments.command != inspect)
+        return complete_list(arguments);
     const bool none = question.source.empty() && question.target.empty() && question.mesh.empty();
     if (arguments.command == bench && none) return {};
+    if (arguments.command == inspect && arguments.from.empty() && arguments.list.empty())
+        return fail(Code::usage, "the path of a checkpoint is missing (see reshard inspect --help)");
     for (auto* const other : {calibrate, translate, inspect, convert, cli::schedule})
         if (arguments.command == other) return {};
     if (question.source.empty()) return fail(Code::usage, "the source layout is missing (see reshard --help)");

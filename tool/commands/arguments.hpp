@@ -51,7 +51,7 @@ struct Arguments {
     std::string disk;     ///< calibrate: a folder of it
     std::string file_bytes;                   ///< convert: most bytes of a file; 5GB when empty
     std::vector<std::string> casts;           ///< convert: DTYPE or PATTERN=DTYPE
-    std::string tensor;                       ///< inspect: draw this one
+    std::string tensor;                       ///< inspect: this one
     Index jobs = 0;                           ///< convert: threads, 0 for as many as processors
     std::vector<Index> chunks;                ///< convert: of zarr, per dimension
     std::vector<Index> shards;                ///< convert: of zarr, per dimension

@@ -1,17 +1,21 @@
-// `reshard inspect`: the tensors of a checkpoint, and which file holds what of them.
+// `reshard inspect`: the tensors of a checkpoint, which file holds what of them, and what each rank gets by rules.
 #include <fmt/format.h>
 
 #include <map>
 #include <set>
 
+#include "files/wanted.hpp"
+#include "report/rank_table.hpp"
 #include "report/table.hpp"
 #include "reshard/files/checkpoint.hpp"
 #include "reshard/planner/cost.hpp"
 #include "src/base/printable.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
+#include "tool/commands/list.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
+#include "tool/console/text_file.hpp"
 #include "tool/request/json.hpp"
 
 namespace reshard::cli {
@@ -163,9 +167,29 @@ Json as_json(const files::Checkpoint& checkpoint) {
     return json;
 }
 
+// The tensors that rules are applied to: of a list, or of a checkpoint.
+Result<std::vector<ListedTensor>> listed(const Arguments& arguments) {
+    if (arguments.list.empty()) {
+        RESHARD_TRY(const auto& checkpoint, files::open_checkpoint(arguments.from));
+        return files::list_of(checkpoint);
+    }
+    RESHARD_TRY(const auto& text, read_list_text(arguments.list));
+    return in("--list", parse_tensors(text));
+}
+
+Result<int> inspect_ranks(const Arguments& arguments) {
+    RESHARD_TRY(const auto& list, listed(arguments));
+    RESHARD_TRY(auto& rules, in("--rules", read_text(arguments.rules)));
+    RESHARD_TRY(const auto& model, in("--rules", apply_rules(files::with_ends(std::move(rules), ""), list)));
+    RESHARD_TRY(const auto& text, in("--tensor", rank_table(model, arguments.tensor, page())));
+    answer(text);
+    return exit_ok;
+}
+
 }  // namespace
 
 Result<int> inspect(const Arguments& arguments) {
+    if (!arguments.rules.empty()) return inspect_ranks(arguments);
     RESHARD_TRY(const auto& checkpoint, files::open_checkpoint(arguments.from));
     if (arguments.json) {
         answer(line(as_json(checkpoint)));

@@ -1,5 +1,5 @@
 // Rules: lines `pattern = layout` that map the names of a model's tensors to layouts at both ends of a move. Rules also
-// rename, fuse and split tensors. docs/rows.md explains them with examples.
+// rename, fuse and split tensors. docs/rules.md explains them with examples.
 #pragma once
 
 #include <string>
@@ -40,7 +40,7 @@ struct CheckpointMapping {
     };
     std::vector<ShardedTensor> sources;  ///< the list, in its order
     std::vector<ShardedTensor> targets;  ///< in the order of their sources in the list
-    std::vector<Ends> ends;              ///< one per move: by target, its parts in order
+    std::vector<Ends> ends;              ///< one per move: by target, its parts in order, their heads in order
     std::vector<PartProblem> moves;      ///< for RowSchedule::make; a row's `array` is the index of its move
 };
 
@@ -54,14 +54,20 @@ struct CheckpointMapping {
 /// from := part {("+" | "++") part} ["along" dimension];   + each part is cut by itself, ++ the whole is cut
 /// part := pattern ["[" slice {"," slice} "]"];            slice := ":" | from ":" to | index | "{" name "}"
 /// layout := "-" | "[" [entry {"," entry}] "]" | "blocks" n {"," n} "of" pattern
-/// entry := "-" | axes [cut | "{" extent {"," extent} "}"] | "{" name "}@" axes;   axes and cut as in parse_layout
+/// entry := "-" | axes [cut | "{" extent {"," extent} "}"] ["heads" "of" head] | owner;   axes, cut: as in parse_layout
+/// head := n | "{" n {"," n} "}";   several are one for each part
+/// owner := "{" name "}@" axes [cut] | ("first" | "last" | shard) "@" axes;   no dimension
 /// pattern := bytes of names, "*" (anything), "{" name "}" (no dot) and "{" name ":" n "}" (a number below n).
 ///
 /// In every part, * and {name} stand for the same as in the target's pattern. A {name:n} in the parts alone makes a
 /// stack of n along a new first dimension. A {name:n} in the target alone makes n tensors, each from a slice.
 /// `blocks n of pattern` cuts a tensor of blocks (scales) as another tensor at the same end is cut, in every dimension
 /// except the dimension of a stack. Several numbers are one for each dimension.
-/// Errors, with the line and the place: syntax; mesh, layout, overflow, unsupported (as parse_mesh and parse_layout);
+/// `heads of n`: n indices are a head, and no head is cut. If there are fewer heads than shards, consecutive shards
+/// share a head. In a part of a fused tensor (+) such a head stands once for each shard, unless all parts share it by
+/// the same shards. The target is then longer than its parts, and each copy of a head has its own move.
+/// Errors, with the line and the place: syntax; mesh, overflow, unsupported (as parse_mesh and parse_layout); layout (as
+/// parse_layout; a head that would be cut);
 /// mismatch (no line fits a name or more than one does; a line fits no name; a part is missing, taken twice or of
 /// another shape).
 [[nodiscard]] Result<CheckpointMapping> apply_rules(std::string_view rules, std::span<const ListedTensor> tensors);

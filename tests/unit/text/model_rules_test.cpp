@@ -78,6 +78,26 @@ TEST(ModelRules, FusedTensorsHavePartsThatAreCutByThemselves) {
               "b u8[3,2] -> c(0:3,4:6) u8[3,6@x[2:0,4:1,5:0,6:1]]\n");
 }
 
+TEST(ModelRules, HeadsAreNotCut) {
+    // Two shards share a head, and the other digit of the axis cuts nothing.
+    EXPECT_EQ(said("k u8[8,3]\n", "source x=4\n* = [x heads of 4, -]\ntarget x=4\n* = [-, x[3,0,0,0] heads of 3]\n"),
+              "k u8[8@x:(1)2,3] -> k u8[8,3@x/3]\n");
+    // Parts that share heads by the same shards have no copies.
+    EXPECT_EQ(said("k u8[8,3]\nv u8[8,3]\n", "source x=4\n* = -\ntarget x=4\nkv = [x heads of 4, -] <- k + v\n"),
+              "k u8[8,3] -> kv(0:8,0:3) u8[16@x:(1)2/4,3]\n"
+              "v u8[8,3] -> kv(8:16,0:3) u8[16@x:(1)2/4,3]\n");
+    // Each head of k stands in the tensor twice.
+    EXPECT_EQ(said("q u8[4,3]\nk u8[2,3]\n", "source x=4\n* = -\ntarget x=4\nqk = [x heads of 1, -] <- q + k\n"),
+              "q u8[4,3] -> qk(0:4,0:3) u8[8@x/1,3]\n"
+              "k(0:1,0:3) u8[2,3] -> qk(4:5,0:3) u8[8@x/1,3]\n"
+              "k(0:1,0:3) u8[2,3] -> qk(5:6,0:3) u8[8@x/1,3]\n"
+              "k(1:2,0:3) u8[2,3] -> qk(6:7,0:3) u8[8@x/1,3]\n"
+              "k(1:2,0:3) u8[2,3] -> qk(7:8,0:3) u8[8@x/1,3]\n");
+    // A tensor that has the copies already.
+    EXPECT_EQ(said("qk u8[8,3]\n", "source x=4\n* = [x{4,4} heads of 1, -]\ntarget x=4\n* = -\n"),
+              "qk u8[8@x/1,3] -> qk u8[8,3]\n");
+}
+
 TEST(ModelRules, ExpertsAreStackedInTheOrderOfTheirNumbers) {
     EXPECT_EQ(
         said("e.1.up u8[2,3]\ne.0.up u8[2,3]\ne.0.gate u8[2,3]\ne.1.gate u8[2,3]\n",
@@ -161,6 +181,75 @@ TEST(ModelRules, WhatIsWrongIsSaidWithItsLine) {
          "line 4 of the rules: no {n}, which the target has\n  c.{n} = - <- a\n               ^"},
     };
     for (const Refused& one : all) EXPECT_EQ(said(one.list, one.rules), one.error);
+}
+
+TEST(ModelRules, TheNearestNameIsShown) {
+    const char* const list = "model.layers.0.q_proj.weight u8[4]\nmodel.layers.1.q_proj.weight u8[4]\nhead u8[4]\n";
+    const auto after = [&](const std::string& rules) {
+        const std::string text = said(list, rules);
+        const std::size_t begin = text.find("; "), end = text.find('\n');
+        return begin < end ? text.substr(begin, end - begin) : "";
+    };
+    EXPECT_EQ(after("source x=2\nlayers.{n}.q_proj.weight = -\notherwise = -\ntarget x=2\notherwise = -\n"),
+              "; the nearest name is 'model.layers.0.q_proj.weight'");
+    EXPECT_EQ(after("source x=2\notherwise = -\ntarget x=2\nq = - <- model.layers.1.qproj.weight\notherwise = -\n"),
+              "; the nearest name is 'model.layers.1.q_proj.weight'");
+    EXPECT_EQ(after("source x=2\notherwise = -\ntarget x=2\nq = - <- head + haed2\notherwise = -\n"), "");
+    EXPECT_EQ(after("source x=2\notherwise = -\ntarget x=2\ndrop model.layer.*.weight\notherwise = -\n"),
+              "; the nearest name is 'model.layers.0.q_proj.weight'");
+    EXPECT_EQ(after("source x=2\notherwise = -\ntarget x=2\nq = - <- head + heads\notherwise = -\n"),
+              "; the nearest name is 'head'");
+    EXPECT_EQ(after("source x=2\nvisual.*.bias = -\notherwise = -\ntarget x=2\notherwise = -\n"), "");
+}
+
+TEST(ModelRules, AHeadThatWouldBeCutIsAnError) {
+    const char* const list = "q u8[24,3]\nk u8[8,3]\n";
+    const auto error = [&](const std::string& line) { return said(list, "source x=4\n* = -\ntarget x=4\n" + line); };
+    EXPECT_EQ(
+        error("qk = [x heads of 4, -] <- q + k\n"),
+        "line 4 of the rules: part 1: 6 heads of 4 for the 4 shards of x would be cut; one number must divide the "
+        "other ('qk')\n  qk = [x heads of 4, -] <- q + k\n        ^");
+    EXPECT_EQ(error("q = [x heads of 5, -]\nk = -\n"),
+              "line 4 of the rules: 24 indices are not whole heads of 5 ('q')\n  q = [x heads of 5, -]\n       ^");
+    EXPECT_EQ(error("q = [x[6,6,6,6] heads of 6, -]\nk = [x[2,2,3,1] heads of 4, -]\n"),
+              "line 5 of the rules: x cuts at 2, within a head of 4 ('k')\n  k = [x[2,2,3,1] heads of 4, -]\n       ^");
+    EXPECT_EQ(error("q = [x{16,8} heads of 4, -]\nk = -\n"),
+              "line 4 of the rules: parts of {...} have not equally many heads for each of the 4 shards of x; a line "
+              "that fuses them with + repeats heads ('q')\n  q = [x{16,8} heads of 4, -]\n       ^");
+    EXPECT_EQ(error("q = [x heads of 0, -]\nk = -\n"),
+              "line 4 of the rules: a head has at least one index ('q')\n  q = [x heads of 0, -]\n                  ^");
+    EXPECT_EQ(error("q = [x heads 4, -]\nk = -\n"),
+              "line 4 of the rules: expected 'of' ('q')\n  q = [x heads 4, -]\n               ^");
+    EXPECT_EQ(error("qk = [x heads of {4,4,4}, -] <- q + k\n"),
+              "line 4 of the rules: 3 sizes of heads for 2 parts ('qk')\n  qk = [x heads of {4,4,4}, -] <- q + k\n"
+              "          ^");
+    // The copies of k have other blocks than one scale tensor for all of qk.
+    EXPECT_EQ(said("q u8[16,3]\nk u8[8,3]\ns f32[6,3]\n",
+                   "source x=4\n* = -\ntarget x=4\nqk = [x heads of 4, -] <- q + k\nsc = blocks 4,1 of qk <- s\n"),
+              "line 5 of the rules: 'qk' repeats heads, so its blocks must be fused of as many parts\n"
+              "  sc = blocks 4,1 of qk <- s\n                     ^");
+    EXPECT_EQ(said("q u8[2,3]\n", "source x=2,y=3\n* = [(y,x) heads of 1, -]\ntarget x=4\n* = -\n"),
+              "line 2 of the rules: 3 shards of (y,x) share a head each, and no leading axes have 2 shards ('q')\n"
+              "  * = [(y,x) heads of 1, -]\n       ^");
+}
+
+TEST(ModelRules, AnOwnerThatDoesNotExistIsAnError) {
+    const auto error = [&](const std::string& entry) {
+        return said("w.0 u8[4]\nw.1 u8[4]\n", "source x=4\n* = -\ntarget x=4\nw.{n:2} = [" + entry + ", -]\n");
+    };
+    EXPECT_EQ(error("4@x"), "line 4 of the rules: shard 4 of 4 ('w.0')\n  w.{n:2} = [4@x, -]\n             ^");
+    EXPECT_EQ(error("{n}@x[1,2,0,0]"),
+              "line 4 of the rules: the shares add up to 3, not 2 ('w.0')\n  w.{n:2} = [{n}@x[1,2,0,0], -]\n"
+              "                   ^");
+    EXPECT_EQ(error("{n}@x/0"),
+              "line 4 of the rules: a block has at least one number ('w.0')\n  w.{n:2} = [{n}@x/0, -]\n"
+              "                   ^");
+    EXPECT_EQ(error("{m}@x"),
+              "line 4 of the rules: the pattern counts no {m} ('w.0')\n  w.{n:2} = [{m}@x, -]\n             ^");
+    // An owner twice.
+    EXPECT_EQ(error("{n}@x, last@x"),
+              "line 4 of the rules: an axis, or parts of it that overlap, is used twice ('w.0')\n"
+              "  w.{n:2} = [{n}@x, last@x, -]\n                         ^");
 }
 
 TEST(ModelRules, TheRowsOfAFusedModelAreAskedAtOnce) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "reshard/model/rules.hpp"
-#include "src/model/rule_lines.hpp"
+#include "src/model/rules/rule_lines.hpp"
 
 namespace reshard::notation {
 

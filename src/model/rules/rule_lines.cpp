@@ -1,4 +1,4 @@
-#include "src/model/rule_lines.hpp"
+#include "src/model/rules/rule_lines.hpp"
 
 #include <algorithm>
 

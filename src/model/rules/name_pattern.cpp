@@ -1,4 +1,4 @@
-#include "src/model/name_pattern.hpp"
+#include "src/model/rules/name_pattern.hpp"
 
 #include <algorithm>
 #include <array>

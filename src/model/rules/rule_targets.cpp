@@ -1,4 +1,4 @@
-#include "src/model/rule_targets.hpp"
+#include "src/model/rules/rule_targets.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -7,56 +7,22 @@
 #include <fmt/format.h>
 
 #include "src/base/try.hpp"
-#include "src/model/rule_layout.hpp"
+#include "src/model/rules/nearest_name.hpp"
+#include "src/model/rules/rule_layout.hpp"
+#include "src/model/rules/taken_part.hpp"
 
 namespace reshard::notation {
 
 namespace {
-
-// The part of a source tensor that a line takes.
-struct Taken {
-    std::size_t tensor = 0;
-    std::optional<Box> box;    // empty: all of it
-    std::vector<Index> shape;  // without the dimensions of indices
-    std::size_t rule = 0;
-};
 
 // A tensor of the target, while its parts are found.
 struct Made {
     std::size_t rule = 0;
     Bindings names;                           // of the rule's pattern, in its order
     std::vector<std::optional<Taken>> parts;  // of a stack: the parts of its first place come first
+    std::vector<Index> copies = {};           // of the heads of each part; empty: once
+    std::vector<Index> heads = {};            // indices of a head of each part
 };
-
-// Returns the box of a slice. Its errors have no place.
-Result<Taken> sliced(std::size_t tensor, const ListedTensor& listed, const RulePart& part, const Bindings& names) {
-    Taken taken{tensor, std::nullopt, listed.shape, 0};
-    if (!part.slices) return taken;
-    if (part.slices->size() != listed.shape.size())
-        return fail(Code::mismatch, fmt::format("{} slices of '{}', which has {} dimensions", part.slices->size(),
-                                                listed.name, listed.shape.size()));
-    taken.shape.clear();
-    Box& box = taken.box.emplace();
-    for (std::size_t k = 0; k < listed.shape.size(); ++k) {
-        const Slice& slice = (*part.slices)[k];
-        Interval side = slice.indices.value_or(Interval{0, listed.shape[k]});
-        if (!slice.name.empty()) {
-            const Index index = number_below(value_in(names, slice.name), index_max);
-            side = {index, saturating_add(index, 1)};
-        }
-        if (side.begin < 0 || side.end < side.begin || side.end > listed.shape[k])
-            return fail(Code::mismatch, fmt::format("there are no indices {}:{} in dimension {} of '{}', which has {}",
-                                                    side.begin, side.end, k, listed.name, listed.shape[k]));
-        box.push_back(side);
-        if (!slice.drops) taken.shape.push_back(side.size());
-    }
-    return taken;
-}
-
-bool overlap(const Taken& a, const Taken& b) {
-    if (!a.box || !b.box) return true;
-    return count(intersect(*a.box, *b.box)) > 0 || *a.box == *b.box;
-}
 
 // A pattern of tensors that a rule takes.
 struct Taker {
@@ -95,17 +61,22 @@ public:
             RESHARD_CHECK(taken_once(i));
         }
         for (std::size_t rule = 0; rule < end_.rules.size(); ++rule)
-            if (!met_[rule])
-                return end_.rules[rule].line.error(Code::mismatch, "no tensor of the list is for this line",
-                                                   end_.rules[rule].offset);
+            if (!met_[rule]) return unmet(end_.rules[rule]);
         for (std::size_t i = 0; i < dropped.size(); ++i)
-            if (!dropped[i])
-                return end_.drops[i].line.error(Code::mismatch, "no tensor of the list is for this line",
-                                                end_.drops[i].offset);
+            if (!dropped[i]) return unmet(end_.drops[i]);
         return finish();
     }
 
 private:
+    tl::unexpected<Error> unmet(const Rule& rule) const {
+        const bool made = !rule.parts.empty();
+        const NamePattern* const pattern = made ? &rule.parts.front().pattern : rule.pattern ? &*rule.pattern : nullptr;
+        return rule.line.error(
+            Code::mismatch,
+            "no tensor of the list is for this line" + (pattern == nullptr ? "" : nearest_name(*pattern, tensors_)),
+            made ? rule.parts.front().offset : rule.offset);
+    }
+
     const RuleLine& line_of(const Taken& taken) const { return end_.rules[taken.rule].line; }
 
     bool also(const Taken& taken) const { return end_.rules[taken.rule].also; }
@@ -124,7 +95,7 @@ private:
             const Taker& taker = takers_[i];
             if (!taker.pattern->match(name, names_)) continue;
             if (end_.rules[taker.rule].parts.empty()) {
-                RESHARD_CHECK(add(0, {tensor, std::nullopt, tensors_[tensor].shape, taker.rule}, name, names_));
+                RESHARD_CHECK(add(0, whole_of(tensor, tensors_[tensor], taker.rule), name, names_));
             } else {
                 RESHARD_CHECK(take_part(tensor, taker.rule, taker.part));
             }
@@ -133,8 +104,7 @@ private:
     }
 
     Result<void> take_other(std::size_t tensor) {
-        if (otherwise_)
-            return add(0, {tensor, std::nullopt, tensors_[tensor].shape, *otherwise_}, tensors_[tensor].name, {});
+        if (otherwise_) return add(0, whole_of(tensor, tensors_[tensor], *otherwise_), tensors_[tensor].name, {});
         return end_.line->error(Code::mismatch,
                                 fmt::format("no line of the target takes '{}' (a line 'drop {}' leaves it out)",
                                             tensors_[tensor].name, tensors_[tensor].name),
@@ -164,9 +134,8 @@ private:
                 names.push_back({token->text, spelled(rest % token->count)});
                 rest /= token->count;
             }
-            auto taken = sliced(tensor, tensors_[tensor], from, names);
+            auto taken = sliced(whole_of(tensor, tensors_[tensor], number), tensors_[tensor], from, names);
             if (!taken) return rule.line.error(taken.error().code, taken.error().message, from.offset);
-            taken->rule = number;
             RESHARD_CHECK(add(place, *std::move(taken), rule.pattern->written(names), names));
         }
         return {};
@@ -196,7 +165,7 @@ private:
             const std::size_t parts = std::max<std::size_t>(rule.parts.size(), 1);
             if (saturating_multiply(rule.stack_count, static_cast<Index>(parts)) > made_max)
                 return rule.line.error(Code::unsupported, fmt::format("more than {} parts", made_max), rule.offset);
-            made_.push_back({taken.rule, own, {}});
+            made_.push_back({taken.rule, own, {}, {}, {}});
             made_.back().parts.resize(parts * static_cast<std::size_t>(rule.stack_count));
             model_.targets.push_back({name, nullptr, {}});
         }
@@ -239,7 +208,11 @@ private:
             model_.targets[i].shape = asked[i].shape;
             if (rule.blocks) continue;
             asked[i].names = &made_[i].names;
-            RESHARD_ASSIGN(model_.targets[i].layout, named(i, layouts_.said(made_[i].rule, asked[i])));
+            RESHARD_TRY(auto& placed, named(i, layouts_.said(made_[i].rule, asked[i])));
+            model_.targets[i].layout = std::move(placed.layout);
+            made_[i].copies = std::move(placed.copies);
+            made_[i].heads = std::move(placed.heads);
+            lengthen(i, asked[i]);
         }
         for (std::size_t i = 0; i < made_.size(); ++i) {
             if (end_.rules[made_[i].rule].blocks) RESHARD_CHECK(place_blocks(i, asked[i]));
@@ -248,7 +221,16 @@ private:
         return {};
     }
 
-    Result<void> place_blocks(std::size_t target, const Asked& asked) {
+    // Repeated heads make a tensor longer than its parts.
+    void lengthen(std::size_t target, Asked& asked) {
+        if (made_[target].copies.empty()) return;
+        Index& extent = asked.shape[asked.along] = 0;
+        for (std::size_t i = 0; i < asked.parts.size(); ++i)
+            extent = saturating_add(extent, saturating_multiply(asked.parts[i], made_[target].copies[i]));
+        model_.targets[target].shape = asked.shape;
+    }
+
+    Result<void> place_blocks(std::size_t target, Asked& asked) {
         const Rule& rule = end_.rules[made_[target].rule];
         const std::string of = rule.blocks->pattern.written(made_[target].names);
         const auto found = by_name_.find(of);
@@ -258,9 +240,28 @@ private:
                 fmt::format("'{}', of which '{}' has the blocks, {}", of, model_.targets[target].name,
                             found == by_name_.end() ? "is not made" : "is in blocks itself"),
                 rule.blocks->offset);
+        RESHARD_CHECK(repeat_blocks(target, made_[found->second], asked));
         RESHARD_ASSIGN(
             model_.targets[target].layout,
             named(target, layouts_.in_blocks(made_[target].rule, asked, model_.targets[found->second].layout)));
+        return {};
+    }
+
+    // The blocks of repeated heads are repeated, too.
+    Result<void> repeat_blocks(std::size_t target, const Made& of, Asked& asked) {
+        if (of.copies.empty()) return {};
+        const Rule& rule = end_.rules[made_[target].rule];
+        const std::vector<Index>& blocks = rule.blocks->blocks;
+        if (asked.parts.size() != of.copies.size() || rule.along != end_.rules[of.rule].along)
+            return rule.line.error(Code::mismatch,
+                                   fmt::format("'{}' repeats heads, so its blocks must be fused of as many parts",
+                                               rule.blocks->pattern.written(made_[target].names)),
+                                   rule.blocks->offset);
+        const Index block = asked.along < blocks.size() ? blocks[asked.along] : blocks.front();
+        made_[target].copies = of.copies;
+        made_[target].heads = of.heads;
+        for (Index& head : made_[target].heads) head /= block;
+        lengthen(target, asked);
         return {};
     }
 
@@ -279,7 +280,8 @@ private:
         for (std::size_t i = 0; i < made.parts.size(); ++i)
             if (!made.parts[i])
                 return rule.line.error(Code::mismatch,
-                                       fmt::format("'{}' lacks '{}'", model_.targets[target].name, missing(target, i)),
+                                       fmt::format("'{}' lacks '{}'{}", model_.targets[target].name, missing(target, i),
+                                                   nearest_name(missing(target, i), tensors_)),
                                        rule.parts[i % parts].offset);
         const Taken& first = *made.parts.front();
         Asked asked{tensors_[first.tensor].dtype, first.shape, rule.along, {}, nullptr};
@@ -321,24 +323,22 @@ private:
         const Made& made = made_[target];
         const Rule& rule = end_.rules[made.rule];
         const std::size_t parts = std::max<std::size_t>(rule.parts.size(), 1);
-        Index begin = 0;
+        PartPlace place{{}, rule.along, 0, 1, 0};
         for (std::size_t i = 0; i < made.parts.size(); ++i) {
             const Taken& part = *made.parts[i];
-            PartProblem move{{model_.sources[part.tensor].layout, part.box}, {model_.targets[target].layout}};
-            if (made.parts.size() > 1) {
-                Box& box = move.target.box.emplace();
-                const auto place = static_cast<Index>(i / parts);
-                if (!rule.stack.empty()) box.push_back({place, place + 1});
-                for (const Index extent : part.shape) box.push_back({0, extent});
-                if (i % parts == 0) begin = 0;
-                if (parts > 1) {
-                    Interval& side = box[rule.along + (rule.stack.empty() ? 0 : 1)];
-                    side = {begin, begin + side.end};
-                    begin = side.end;
-                }
+            const auto number = static_cast<Index>(i / parts);
+            if (!rule.stack.empty()) place.stack = {number, number + 1};
+            if (i % parts == 0) place.begin = 0;
+            if (!made.copies.empty()) {
+                place.copies = made.copies[i % parts];
+                place.head = made.heads[i % parts];
             }
-            model_.ends.push_back({static_cast<std::uint32_t>(part.tensor), static_cast<std::uint32_t>(target)});
-            model_.moves.push_back(std::move(move));
+            for (PartProblem& move : moves_of(part, {model_.sources[part.tensor].layout},
+                                              {model_.targets[target].layout}, place, made.parts.size() == 1)) {
+                model_.ends.push_back({static_cast<std::uint32_t>(part.tensor), static_cast<std::uint32_t>(target)});
+                model_.moves.push_back(std::move(move));
+            }
+            if (parts > 1) place.begin += part.shape[rule.along] * place.copies;
         }
     }
 

@@ -13,7 +13,7 @@ import numpy
 
 import reshard
 
-ROOT = pathlib.Path(os.environ.get("RESHARD_ROOT", pathlib.Path(__file__).parents[2]))
+ROOT = pathlib.Path(os.environ.get("RESHARD_ROOT", pathlib.Path(__file__).parents[3]))
 FIELDS = ("array", "peer", "source_offset", "target_offset", "run_bytes", "runs", "source_stride", "target_stride")
 
 

@@ -1,4 +1,4 @@
-#include "src/model/tensor_blocks.hpp"
+#include "src/model/rules/tensor_blocks.hpp"
 
 #include <algorithm>
 #include <unordered_map>
@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "src/base/try.hpp"
-#include "src/model/name_pattern.hpp"
-#include "src/model/rule_lines.hpp"
+#include "src/model/rules/name_pattern.hpp"
+#include "src/model/rules/rule_lines.hpp"
 
 namespace reshard::notation {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "reshard/planner/tile.hpp"
-#include "src/model/name_pattern.hpp"
+#include "src/model/rules/name_pattern.hpp"
 
 namespace reshard::notation {
 

@@ -1,7 +1,7 @@
 // Which rules look at the number of a layer.
 #pragma once
 
-#include "src/model/rule_lines.hpp"
+#include "src/model/rules/rule_lines.hpp"
 
 namespace reshard::notation {
 

@@ -1,4 +1,4 @@
-#include "src/model/number_reader.hpp"
+#include "src/model/rules/number_reader.hpp"
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "reshard/layout.hpp"
-#include "src/model/rule_lines.hpp"
+#include "src/model/rules/rule_lines.hpp"
 
 namespace reshard::notation {
 
@@ -23,17 +23,22 @@ struct Asked {
 class EndLayouts {
 public:
     using Shared = std::shared_ptr<const Layout>;
+    struct Placed {
+        Shared layout;
+        std::vector<Index> copies = {};  ///< for each part: how often each head stands in the tensor; empty: once
+        std::vector<Index> heads = {};   ///< for each part: indices of a head, if there are copies
+    };
     explicit EndLayouts(const RuleEnd& end) : end_(end) {}
 
     /// Returns the layout of the entries of rule number `rule`. Errors: as apply_rules.
-    [[nodiscard]] Result<Shared> said(std::size_t rule, const Asked& asked);
+    [[nodiscard]] Result<Placed> said(std::size_t rule, const Asked& asked);
     /// Returns the layout of a tensor whose indices are blocks of another tensor's. A cut of the other tensor must be
     /// between two blocks. Errors: as apply_rules.
     [[nodiscard]] Result<Shared> in_blocks(std::size_t rule, const Asked& asked, const Shared& of);
 
 private:
     const RuleEnd& end_;
-    std::map<std::tuple<std::size_t, DType, std::vector<Index>, std::vector<Index>, std::vector<std::string>>, Shared>
+    std::map<std::tuple<std::size_t, DType, std::vector<Index>, std::vector<Index>, std::vector<std::string>>, Placed>
         said_;
     std::map<std::tuple<std::size_t, DType, std::vector<Index>, Shared>, Shared> in_blocks_;
 };

@@ -69,7 +69,7 @@ class Digests(unittest.TestCase):
             self.assertEqual(copies[1] * sums[0], copies[0] * sums[1])
 
     def test_the_page(self):
-        page = pathlib.Path(__file__).parents[2] / "docs/rows.md"
+        page = pathlib.Path(__file__).parents[3] / "docs/rows.md"
         code = re.search(r"```python\n(keys = .*?)```", page.read_text(encoding="utf-8"), re.S).group(1)
         source, target = (reshard.parse_layout("x=4", text) for text in ("f32[64@x,8]", "f32[64,8@x]"))
         names = {"reshard": reshard, "schedule": reshard.RowSchedule([(source, target)]), "ranks": 4}

@@ -8,9 +8,10 @@
 #include <fmt/format.h>
 
 #include "src/base/try.hpp"
-#include "src/model/rule_layout.hpp"
-#include "src/model/rule_targets.hpp"
-#include "src/model/tensor_blocks.hpp"
+#include "src/model/rules/nearest_name.hpp"
+#include "src/model/rules/rule_layout.hpp"
+#include "src/model/rules/rule_targets.hpp"
+#include "src/model/rules/tensor_blocks.hpp"
 
 namespace reshard {
 
@@ -75,20 +76,26 @@ public:
             met[rule] = true;
             EndLayouts::Shared layout;
             if (!end_.rules[rule].blocks) {
-                RESHARD_ASSIGN(layout,
-                               named(tensor, layouts_.said(rule, {tensor.dtype, tensor.shape, 0, {}, &names_})));
+                RESHARD_TRY(auto& said,
+                            named(tensor, layouts_.said(rule, {tensor.dtype, tensor.shape, 0, {}, &names_})));
+                layout = std::move(said.layout);
             }
             placed.push_back({tensor.name, std::move(layout), tensor.shape});
         }
         for (std::size_t rule = 0; rule < end_.rules.size(); ++rule)
-            if (!met[rule])
-                return end_.rules[rule].line.error(Code::mismatch, "no tensor of the list is for this line",
-                                                   end_.rules[rule].offset);
+            if (!met[rule]) return unmet(end_.rules[rule]);
         RESHARD_CHECK(place_blocks(placed, rules));
         return placed;
     }
 
 private:
+    tl::unexpected<Error> unmet(const Rule& rule) const {
+        return rule.line.error(
+            Code::mismatch,
+            "no tensor of the list is for this line" + (rule.pattern ? nearest_name(*rule.pattern, tensors_) : ""),
+            rule.offset);
+    }
+
     // Leaves the values of the pattern's names in names_.
     Result<std::size_t> rule_of(const ListedTensor& tensor) {
         std::optional<std::size_t> found;

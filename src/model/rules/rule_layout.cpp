@@ -1,0 +1,279 @@
+#include "src/model/rules/rule_layout.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "src/base/try.hpp"
+#include "src/model/rules/part_cut.hpp"
+#include "src/text/cut.hpp"
+
+namespace reshard::notation {
+
+namespace {
+
+std::string_view without_blanks(std::string_view text) { return text.substr(0, text.find_last_not_of(' ') + 1); }
+
+class EntryReader {
+public:
+    EntryReader(const Rule& rule, const Mesh& mesh, const Asked& asked)
+        : rule_(rule), asked_(asked), scanner_(rule.line.text) {
+        layout_.dtype = asked.dtype;
+        layout_.mesh = mesh;
+        scanner_.move_to(rule.layout_offset);
+    }
+
+    Result<EndLayouts::Placed> read() {
+        RESHARD_CHECK(read_entries());
+        RESHARD_CHECK(scanner_.at(validate(layout_), rule_.layout_offset));
+        placed_.layout = std::make_shared<const Layout>(std::move(layout_));
+        return std::move(placed_);
+    }
+
+private:
+    Result<void> read_entries() {
+        if (scanner_.take('-')) {
+            for (const Index extent : asked_.shape) layout_.dims.emplace_back(extent);
+            return {};
+        }
+        RESHARD_CHECK(scanner_.expect('['));
+        if (!scanner_.take(']')) {
+            do {
+                RESHARD_CHECK(entry());
+            } while (scanner_.take(','));
+            RESHARD_CHECK(scanner_.expect(']'));
+        }
+        if (dim_ == asked_.shape.size()) return {};
+        return scanner_.error(Code::mismatch,
+                              fmt::format("{} dimensions for a tensor of {}", dim_, asked_.shape.size()),
+                              rule_.layout_offset);
+    }
+
+    Result<void> entry() {
+        const std::size_t begin = scanner_.place();
+        RESHARD_TRY(const auto& is_home, home());
+        if (is_home) return {};
+        if (dim_ == asked_.shape.size())
+            return scanner_.error(Code::mismatch, fmt::format("more dimensions than the tensor's {}", dim_), begin);
+        const std::size_t number = dim_++;
+        Dim dim(asked_.shape[number]);
+        if (!scanner_.take('-')) {
+            RESHARD_TRY(auto& atoms, scan_dim_axes(scanner_, layout_.mesh, used_));
+            axes_ = without_blanks(scanner_.text().substr(begin, scanner_.offset() - begin));
+            dim.atoms = canonical(atoms);
+            RESHARD_ASSIGN(dim, cut(number, std::move(dim), begin));
+        }
+        layout_.dims.push_back(std::move(dim));
+        return {};
+    }
+
+    Result<Dim> cut(std::size_t number, Dim dim, std::size_t begin) {
+        const bool said = scanner_.sees('{');
+        const bool fused = !said && number == asked_.along && !asked_.parts.empty();
+        if (fused && (scanner_.sees('[') || scanner_.sees('/')))
+            return scanner_.error(Code::layout, "parts that are cut by themselves are cut evenly; ++ cuts the whole",
+                                  scanner_.place());
+        std::vector<Index> parts = fused ? asked_.parts : std::vector<Index>{};
+        if (said) {
+            RESHARD_ASSIGN(parts, said_parts(dim.extent));
+        }
+        if (parts.empty()) {
+            RESHARD_ASSIGN(dim, scan_cut(scanner_, std::move(dim)));
+        }
+        const std::size_t heads_at = scanner_.place();
+        RESHARD_TRY(auto& heads, scan_heads());
+        if (heads.empty() && parts.empty()) return dim;
+        if (heads.empty()) return scanner_.at(cut_in_parts(std::move(dim.atoms), parts), begin);
+        const std::size_t count = std::max<std::size_t>(parts.size(), 1);
+        if (heads.size() > 1 && heads.size() != count)
+            return scanner_.error(Code::layout, fmt::format("{} sizes of heads for {} parts", heads.size(), count),
+                                  heads_at);
+        if (parts.empty() && !dim.pieces.empty()) {
+            RESHARD_CHECK(scanner_.at(keeps_heads(axes_, dim, heads.front()), begin));
+            return dim;
+        }
+        return scanner_.at(cut_heads(dim, fused, std::move(parts), std::move(heads)), begin);
+    }
+
+    Result<std::vector<Index>> said_parts(Index extent) {
+        (void)scanner_.take('{');
+        const std::size_t first = scanner_.place();
+        RESHARD_TRY(auto& parts, scan_numbers(scanner_, "the extent of a part", 0));
+        RESHARD_CHECK(scanner_.expect('}'));
+        Index sum = 0;
+        for (const Index part : parts) sum = saturating_add(sum, part);
+        if (sum == extent) return std::move(parts);
+        return scanner_.error(Code::layout, fmt::format("the parts add up to {}, not {}", sum, extent), first);
+    }
+
+    // heads of n, or heads of {n, n} for parts; empty if there are no heads.
+    Result<std::vector<Index>> scan_heads() {
+        if (!scanner_.take_word("heads")) return std::vector<Index>{};
+        const std::size_t place = scanner_.place();
+        if (!scanner_.take_word("of")) return scanner_.error(Code::syntax, "expected 'of'", place);
+        if (scanner_.take('{')) {
+            RESHARD_TRY(auto& heads, scan_numbers(scanner_, "the indices of a head", 1));
+            RESHARD_CHECK(scanner_.expect('}'));
+            return std::move(heads);
+        }
+        const std::size_t number = scanner_.place();
+        RESHARD_TRY(const auto& head, scanner_.integer("the indices of a head"));
+        if (head < 1) return scanner_.error(Code::layout, "a head has at least one index", number);
+        return std::vector<Index>{head};
+    }
+
+    // Errors without a place.
+    Result<Dim> cut_heads(const Dim& dim, bool fused, std::vector<Index> parts, std::vector<Index> heads) {
+        if (parts.empty()) parts = {dim.extent};
+        RESHARD_TRY(auto& cut, cut_between_heads(axes_, dim.atoms, parts, heads));
+        const bool repeats = std::ranges::any_of(cut.copies, [](Index copies) { return copies > 1; });
+        if (repeats && !fused)
+            return fail(Code::layout, fmt::format("parts of {{...}} have not equally many heads for each of the {} "
+                                                  "shards of {}; a line that fuses them with + repeats heads",
+                                                  combinations(dim.atoms), axes_));
+        if (repeats) {
+            placed_.copies = std::move(cut.copies);
+            heads.resize(parts.size(), heads.front());
+            placed_.heads = std::move(heads);
+        }
+        return std::move(cut.dim);
+    }
+
+    // {e}@axes, first@axes, last@axes, 2@axes: the tensor is on one shard of the axes. It adds no dimension to the
+    // tensor. Returns false if the entry is something else.
+    Result<bool> home() {
+        const std::size_t begin = scanner_.place();
+        if (scanner_.take('{')) {
+            RESHARD_CHECK(home_by_number(begin));
+            return true;
+        }
+        const bool number = !scanner_.at_end() && scanner_.text()[begin] >= '0' && scanner_.text()[begin] <= '9';
+        Index shard = 0;
+        if (number) {
+            RESHARD_ASSIGN(shard, scanner_.integer("a shard"));
+        }
+        const std::string_view word = number ? "" : scanner_.word();
+        if (!number && ((word != "first" && word != "last") || !scanner_.sees('@'))) {
+            scanner_.move_to(begin);
+            return false;
+        }
+        RESHARD_CHECK(scanner_.expect('@'));
+        RESHARD_TRY(auto& atoms, scan_dim_axes(scanner_, layout_.mesh, used_));
+        const Index shards = combinations(atoms);
+        if (word == "last") shard = shards - 1;
+        if (shard >= shards) return scanner_.error(Code::layout, fmt::format("shard {} of {}", shard, shards), begin);
+        add_home(canonical(atoms), shard);
+        return true;
+    }
+
+    // The tensor is number e of a count, which the axes divide.
+    Result<void> home_by_number(std::size_t begin) {
+        const std::string_view name = scanner_.word();
+        RESHARD_CHECK(scanner_.expect('}'));
+        RESHARD_CHECK(scanner_.expect('@'));
+        RESHARD_TRY(auto& atoms, scan_dim_axes(scanner_, layout_.mesh, used_));
+        const NamePattern::Token* const token = rule_.pattern ? rule_.pattern->find(name) : nullptr;
+        if (token == nullptr || token->count == 0)
+            return scanner_.error(Code::syntax, fmt::format("the pattern counts no {{{}}}", name), begin);
+        const Index number = number_below(value_in(*asked_.names, name), token->count);
+        Dim all(token->count, canonical(atoms));
+        if (scanner_.take('/')) {
+            const std::size_t place = scanner_.place();
+            RESHARD_TRY(const auto& block, scanner_.integer("the numbers of a block"));
+            if (block < 1) return scanner_.error(Code::layout, "a block has at least one number", place);
+            add_home(std::move(all.atoms), number / block % shard_count(all));
+            return {};
+        }
+        RESHARD_ASSIGN(all, scan_cut(scanner_, std::move(all)));
+        const auto owner = std::ranges::upper_bound(all.pieces, number, {}, &Dim::Piece::end);
+        add_home(all.atoms, all.pieces.empty() ? number / block_extent(all) : owner->shard);
+        return {};
+    }
+
+    void add_home(AtomList atoms, Index shard) {
+        Dim one(1, std::move(atoms), {{1, shard}});
+        one.pieces = canonical_pieces(one);
+        layout_.dims.push_back(std::move(one));
+    }
+
+    const Rule& rule_;
+    const Asked& asked_;
+    Scanner scanner_;
+    Layout layout_;
+    EndLayouts::Placed placed_;
+    AtomList used_;
+    std::string_view axes_;  // of the entry, as text
+    std::size_t dim_ = 0;
+};
+
+// The values of the names in the entries. The layout depends on them and on the shape.
+std::vector<std::string> axes_in(const Rule& rule, const Asked& asked) {
+    std::vector<std::string> values;
+    if (asked.names == nullptr) return values;
+    const std::size_t end = rule.line.text.find("<-");
+    const std::string_view text = rule.line.text.substr(rule.layout_offset, end - rule.layout_offset);
+    for (const Binding& binding : *asked.names)
+        if (text.find(fmt::format("{{{}}}", binding.name)) != std::string_view::npos)
+            values.emplace_back(binding.value);
+    return values;
+}
+
+// Errors without a place.
+Result<Dim> dim_in_blocks(const Dim& dim, Index block) {
+    Dim coarse(ceil_divide(dim.extent, block), dim.atoms);
+    if (dim.atoms.empty()) return coarse;
+    if (shard_count(dim) > layout_pieces_max)
+        return fail(Code::unsupported, "has too many shards to look at one by one");
+    for (const Dim::Piece& piece : pieces_of(dim)) {
+        if (piece.end % block != 0 && piece.end != dim.extent)
+            return fail(Code::layout, fmt::format("is cut at {}, within a block of {}", piece.end, block));
+        coarse.pieces.push_back({ceil_divide(piece.end, block), piece.shard});
+    }
+    coarse.pieces = canonical_pieces(coarse);
+    return coarse;
+}
+
+std::vector<Index> without_ones(std::vector<Index> extents) {
+    std::erase(extents, 1);
+    return extents;
+}
+
+}  // namespace
+
+Result<EndLayouts::Placed> EndLayouts::said(std::size_t rule, const Asked& asked) {
+    const Rule& line = end_.rules[rule];
+    Placed& kept = said_[{rule, asked.dtype, asked.shape, asked.parts, axes_in(line, asked)}];
+    if (!kept.layout) {
+        RESHARD_ASSIGN(kept, line.line.numbered(EntryReader(line, end_.mesh, asked).read()));
+    }
+    return kept;
+}
+
+Result<EndLayouts::Shared> EndLayouts::in_blocks(std::size_t rule, const Asked& asked, const Shared& of) {
+    const Rule& line = end_.rules[rule];
+    const BlocksOf& blocks = *line.blocks;
+    Shared& kept = in_blocks_[{rule, asked.dtype, asked.shape, of}];
+    if (kept) return kept;
+    Layout layout = *of;
+    layout.dtype = asked.dtype;
+    if (blocks.blocks.size() > 1 && blocks.blocks.size() != layout.dims.size())
+        return line.line.error(
+            Code::mismatch,
+            fmt::format("{} numbers for a tensor of {} dimensions", blocks.blocks.size(), layout.dims.size()),
+            line.layout_offset);
+    const std::size_t first = blocks.blocks.size() == 1 && !line.stack.empty() ? 1 : 0;
+    for (std::size_t k = first; k < layout.dims.size(); ++k) {
+        const Index block = blocks.blocks.size() > 1 ? blocks.blocks[k] : blocks.blocks.front();
+        auto coarse = dim_in_blocks(layout.dims[k], block);
+        if (!coarse)
+            return line.line.error(coarse.error().code, fmt::format("dimension {} {}", k, coarse.error().message),
+                                   line.layout_offset);
+        layout.dims[k] = *std::move(coarse);
+    }
+    if (without_ones(shape(layout)) != without_ones(asked.shape))
+        return line.line.error(Code::mismatch, "not as many blocks as the tensor has", line.layout_offset);
+    kept = std::make_shared<const Layout>(std::move(layout));
+    return kept;
+}
+
+}  // namespace reshard::notation
