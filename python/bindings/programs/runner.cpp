@@ -45,12 +45,14 @@ Result<void> run_all(std::vector<std::unique_ptr<Ticket>>& runs) {
 
 PythonRunner::PythonRunner(const Scheduled& scheduled, std::shared_ptr<void> keeper, const std::vector<Backend*>& ranks)
     : program_(scheduled.made.program()), keeper_(std::move(keeper)) {
-    for (Backend* const backend : ranks) {
+    std::optional<Error> failed;
+    for (Backend* const backend : ranks) {  // after an error too, so that all ranks make the same calls
         ranks_.push_back(backend->rank());
-        runners_.push_back(unwrap(waiting([&] {  // the ranks of a local world do not wait for each other here
-            return ProgramRunner::prepare(scheduled.made, scheduled.machine, *backend);
-        })));
+        auto runner = waiting([&] { return ProgramRunner::prepare(scheduled.made, scheduled.machine, *backend); });
+        if (runner) runners_.push_back(std::move(*runner));
+        if (!runner && !failed) failed = runner.error();
     }
+    if (failed) raise(*failed);
 }
 
 PythonRunner::~PythonRunner() {
