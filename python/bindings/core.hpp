@@ -13,7 +13,7 @@ void add_rows(nanobind::module_& module);           ///< a move as rows of bytes
 void add_row_transport(nanobind::module_& module);  ///< rows packed, with addresses, in pages. After the layouts
 void add_digests(nanobind::module_& module);        ///< digests of moved bytes. After the layouts
 void add_portable(nanobind::module_& module);       ///< plans as operations on tiles. After the plans
-void add_local(nanobind::module_& module);          ///< ranks in this process
+void add_local(nanobind::module_& module);          ///< ranks in this process. After the schedules
 void add_programs(nanobind::module_& module);       ///< programs of tasks and moves
 void add_schedules(nanobind::module_& module);      ///< schedules of programs. After plans and programs
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import numpy
 
-from ._core import Capabilities, Layout, ListPlan, Plan, Split
+from ._core import Capabilities, Layout, ListPlan, Plan, Schedule, Split
 from .dtypes import name_of
 from .errors import BackendError, InputError, UnsupportedError
 from .tiles import empty_tile, fill_bytes
@@ -220,6 +220,12 @@ def registered(comm: MPI.Comm, *arrays: Any, on_fork: Literal["share", "withhold
         raise InputError(f"on_fork is 'share' or 'withhold', not {on_fork!r}", "usage")
     address = _address(comm)
     return Registration(_mpi.register(address, *arrays, withhold=on_fork == "withhold"))
+
+
+@_collective("prepare")
+def program_runner(comm: MPI.Comm, schedule: Schedule) -> Any:
+    """What reshard.Runner(schedule, comm) holds. Collective. Errors: as reshard.Runner."""
+    return _mpi.runner(_address(comm), schedule)
 
 
 class Executor:

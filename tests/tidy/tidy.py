@@ -160,6 +160,7 @@ ROOMS = {
     "python/bindings": (["report"], ALL),
     "python/bindings/halos": (["python/bindings", "report"], ALL),
     "python/bindings/programs": (["report", "python/bindings"], ALL),
+    "python/bindings/ranks": (["report", "python/bindings", "python/bindings/programs"], ALL),
 }
 GROUND = ["src/base", "src/tables"]
 ROOMS = {room: ([*GROUND[:GROUND.index(room) if room in GROUND else None], *below], public)

@@ -6,6 +6,7 @@
 
 #include "python/bindings/core.hpp"
 #include "python/bindings/plans.hpp"
+#include "python/bindings/programs/runner.hpp"
 #include "report/lanes.hpp"
 #include "report/numbers.hpp"
 #include "reshard/program/schedule.hpp"
@@ -16,11 +17,6 @@ namespace reshard::python {
 namespace {
 
 using namespace nb::literals;
-
-struct Scheduled {
-    ScheduleSynthesis made;
-    Machine machine;
-};
 
 struct ShownActivity {
     std::string name;
@@ -219,11 +215,21 @@ move starts when all its devices start it. Then no device waits for ever. Errors
         .def("_repr_html_", [](const Scheduled& one) { return cli::schedule_svg(one.made, one.machine); });
 }
 
+void add_runner(nb::module_& module) {
+    nb::class_<PythonRunner>(module, "ProgramRunner", "A schedule on the ranks of this process. reshard.Runner has it.")
+        .def("run", &PythonRunner::run, "fill"_a, "compute"_a)
+        .def("kept", &PythonRunner::kept)
+        .def("measured", &PythonRunner::measured)
+        .def("most_bytes", &PythonRunner::most_bytes)
+        .def_prop_ro("ranks", &PythonRunner::ranks);
+}
+
 }  // namespace
 
 void add_schedules(nb::module_& module) {
     add_activity(module);
     add_schedule(module);
+    add_runner(module);
     const std::string signature = fmt::format(
         "def schedule(program: ProgramLines, rounds: int | None = None, {}) -> Schedule", options_signature());
     const std::string words =

@@ -1,7 +1,6 @@
 // Programs on all backends: data, signals, failures, measured times.
-#include <fmt/format.h>
-
-#include <chrono>
+#include <array>
+#include <atomic>
 
 #include "conformance/harness.hpp"
 #include "drawn.hpp"
@@ -11,8 +10,6 @@
 
 namespace reshard::conformance {
 namespace {
-
-using namespace std::chrono_literals;
 
 TEST(Programs, RandomOnesMoveEveryByteWithinTheirLimits) {
     std::vector<ScheduleSynthesis> drawn;
@@ -99,12 +96,10 @@ TEST(Programs, AFailingTaskEndsAllRanksWithItsMessage) {
         };
         auto run = player.start();
         ASSERT_TRUE(run) << run.error().message;
-        const auto begun = std::chrono::steady_clock::now();
         const auto done = (*run)->wait();
         ASSERT_FALSE(done) << "rank " << backend.rank();
         EXPECT_NE(done.error().message.find("task F2.2 on rank 5: the loss is not a number"), std::string::npos)
-            << done.error().message;
-        EXPECT_LT(std::chrono::steady_clock::now() - begun, 15s);  // timeouts are 20 s and more
+            << done.error().message;  // a timeout would have other words
         run->reset();
         EXPECT_EQ(player.start().error().code, Code::backend);
     });

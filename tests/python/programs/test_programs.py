@@ -11,7 +11,7 @@ import unittest
 
 import reshard
 
-ROOT = pathlib.Path(os.environ.get("RESHARD_ROOT", pathlib.Path(__file__).parents[2]))
+ROOT = pathlib.Path(os.environ.get("RESHARD_ROOT", pathlib.Path(__file__).parents[3]))
 MIB = 1 << 20
 PROGRAMS = ["refit buckets=6 pack=10ms move=15ms load=10ms", "1f1b stages=3 microbatches=5 forward=10ms move=4ms",
             "coupled windows=3 a=10ms b=14ms move=4ms", "zero3 layers=4", "zero_bubble stages=3 microbatches=4"]

@@ -14,6 +14,7 @@
 #include "python/bindings/door.hpp"
 #include "python/bindings/executors.hpp"
 #include "python/bindings/files.hpp"
+#include "python/bindings/programs/runner.hpp"
 #include "reshard/padding.hpp"
 #include "src/base/try.hpp"
 
@@ -123,6 +124,12 @@ private:
     Home home_;
 };
 
+std::unique_ptr<PythonRunner> runner_of(std::uintptr_t address, const Scheduled& scheduled) {
+    const auto backend = backend_at(address);
+    Call::vote(*backend);
+    return std::make_unique<PythonRunner>(scheduled, backend, std::vector<Backend*>{backend.get()});
+}
+
 std::shared_ptr<PythonExecutor> prepare(std::uintptr_t address, nb::handle plan, nb::handle sources, nb::handle targets,
                                         nb::handle split) {
     return PythonExecutor::make(backend_at(address), plan, sources, targets, split);
@@ -170,6 +177,7 @@ NB_MODULE(_mpi, module) {
             return std::make_unique<RegisteredArrays>(address, arrays, withhold);
         },
         "address"_a, "arrays"_a, "withhold"_a);
+    module.def("runner", runner_of, "address"_a, "schedule"_a);
     module.def("prepare", prepare, "address"_a, "plan"_a, "sources"_a.none(), "targets"_a.none(), "split"_a.none());
     module.def(
         "capabilities", [](std::uintptr_t address) { return backend_at(address)->capabilities(); }, "address"_a);

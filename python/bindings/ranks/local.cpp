@@ -9,6 +9,7 @@
 
 #include "python/bindings/arrays.hpp"
 #include "python/bindings/core.hpp"
+#include "python/bindings/programs/runner.hpp"
 #include "python/bindings/waiting.hpp"
 #include "reshard/backends/local.hpp"
 #include "reshard/padding.hpp"
@@ -104,6 +105,15 @@ void move(LocalRanks& ranks, const std::vector<nb::object>& tiles, const Layout&
     for (DenseTile& tile : to) tile.finish();
 }
 
+std::unique_ptr<PythonRunner> runner_of(const nb::object& ranks, const Scheduled& scheduled) {
+    auto& own = nb::cast<LocalRanks&>(ranks);
+    expect_home(own.home, "local ranks");
+    std::vector<Backend*> backends;
+    for (Index rank = 0; rank < own.world.size(); ++rank) backends.push_back(&own.world.rank(rank));
+    const std::shared_ptr<void> keeper(new nb::object(ranks), [](void* one) { delete static_cast<nb::object*>(one); });
+    return std::make_unique<PythonRunner>(scheduled, keeper, backends);
+}
+
 }  // namespace
 
 void add_local(nb::module_& module) {
@@ -112,6 +122,7 @@ void add_local(nb::module_& module) {
         .def_prop_ro(
             "size", [](LocalRanks& ranks) { return ranks.world.size(); }, "Ranks.")
         .def("move", move, "tiles"_a, "source"_a, "target"_a, "out"_a, "cast"_a, "permute"_a, "fill"_a.none());
+    module.def("local_runner", runner_of, "ranks"_a, "schedule"_a);
 }
 
 }  // namespace reshard::python
