@@ -26,6 +26,10 @@ def pipeline_of_rows(rows: str, meshes: Sequence[Mesh | str], seconds: Mapping[s
     move_seconds: of a message; by default the estimate of its plan. The rows are the written order of the program.
     Errors: InputError (an action that is unknown or twice, a stage on two rows, rows that wait for each other).
     """
+    if not isinstance(rows, str):
+        raise TypeError(f"rows are the text of a CSV file, not {type(rows).__name__}")
+    if not isinstance(seconds, Mapping):
+        raise TypeError(f"seconds are a dict by kind of action, not {type(seconds).__name__}")
     read = [_cells(number, row) for number, row in enumerate(csv.reader(rows.strip().splitlines()), 1)]
     if len(read) != len(meshes):
         raise InputError(f"{len(read)} rows; one for each of {len(meshes)} meshes is wanted")

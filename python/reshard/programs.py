@@ -40,6 +40,9 @@ class Program(ProgramLines):
         """
         if not math.isfinite(seconds):
             raise InputError(f"task {name} takes {seconds} seconds; a number from 0 to 200000 is wanted")
+        for arrays, what in ((uses, "uses"), (makes, "makes")):
+            if arrays is not None and not isinstance(arrays, Mapping):
+                raise TypeError(f"{what} of task {name} is a dict of arrays and layouts, not {type(arrays).__name__}")
         line: dict[str, Any] = {"task": name, "mesh": _text(mesh), "seconds": float(seconds)}
         if uses:
             line["uses"] = {array: _use(use) for array, use in uses.items()}
