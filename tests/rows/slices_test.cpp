@@ -154,7 +154,7 @@ TEST(Order, OfAPartIsPermuted) {
     }
 }
 
-TEST(Order, OfLargeTensorsPassesSixtyFourKilobytesOfRows) {
+TEST(Order, OffsetsPast32BitsAreRight) {
     const auto tensors = parse_tensors("w bf16[16777216,65536]\n");
     const auto model =
         apply_rules("source s=4\nw = [s, -]\ntarget t=4\nw = [t, -] <- w[:, 0::2] permute(1,0)\n", *tensors);
