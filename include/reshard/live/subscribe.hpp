@@ -20,7 +20,8 @@ struct WantedTensor {
 
 /// Options of a subscriber.
 struct SubscribeOptions {
-    /// A publisher or a rank of this job that is silent for this long counts as lost. At least 100 ms.
+    /// A publisher or a rank of this job that is silent for this long counts as lost. So all ranks of the job must make
+    /// a call within this time of each other.
     std::chrono::milliseconds lease = std::chrono::seconds(30);
     std::chrono::milliseconds connect_limit = std::chrono::minutes(1);  ///< for the publisher to be there
 };
