@@ -38,8 +38,8 @@ public:
     [[nodiscard]] static Result<Subscriber> connect(Group& group, const std::string& endpoint,
                                                     std::span<const WantedTensor> tensors,
                                                     const SubscribeOptions& options = {});
-    Subscriber(Subscriber&&) noexcept;
-    Subscriber& operator=(Subscriber&&) noexcept;
+    Subscriber(Subscriber&&) noexcept;             ///< the other one may only be destroyed or assigned to
+    Subscriber& operator=(Subscriber&&) noexcept;  ///< the same
     ~Subscriber();
 
     /// Takes the newest version. Waits until there is one that is newer than version(). Returns its number, the same on
