@@ -108,7 +108,7 @@ private:
                 if (const auto* one = std::get_if<Finished>(&action))
                     finished = *one;
                 else
-                    carry_out(action, end);
+                    carry_out(action);
             }
             if (finished && !finished->reason.empty()) return fail(Code::backend, finished->reason);
             if (finished) return finished->version;
@@ -136,14 +136,14 @@ private:
         }
     }
 
-    void carry_out(const Action& action, Clock::time_point end) {
+    void carry_out(const Action& action) {
         if (const auto* send = std::get_if<Send>(&action)) source_->send(send->peer, send->message);
         if (const auto* fetch = std::get_if<Fetch>(&action)) {
             const Result<void> copied = source_->copy(fetch->peer, fetch->version, buffers_[1 - visible_], offsets_);
             state_->fetched(fetch->generation, fetch->peer, copied ? "" : copied.error().message);
         }
         if (const auto* sum = std::get_if<Sum>(&action)) state_->summed(sum->generation, content());
-        if (const auto* gather = std::get_if<Gather>(&action)) vote(gather->vote, end);
+        if (const auto* gather = std::get_if<Gather>(&action)) vote(gather->vote);
         if (std::get_if<Activate>(&action) != nullptr) visible_ = 1 - visible_;
     }
 
@@ -158,10 +158,9 @@ private:
         return sum;
     }
 
-    // The other ranks may call later, but within the same limit. The other votes follow at once.
-    void vote(const Vote& mine, Clock::time_point end) {
-        const Milliseconds left(mine.question == Question::activate ? 0 : milliseconds_until(end));
-        const auto gathered = group_->gather(bytes_of(mine), left + options_.lease);
+    // A rank of this job that does not vote within a lease counts as lost.
+    void vote(const Vote& mine) {
+        const auto gathered = group_->gather(bytes_of(mine), options_.lease);
         if (!gathered) return state_->gather_failed(gathered.error().message);
         std::vector<Vote> votes;
         for (const std::string& bytes : *gathered)

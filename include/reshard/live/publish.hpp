@@ -39,8 +39,8 @@ public:
     [[nodiscard]] static Result<Publisher> open(Group& group, const std::string& endpoint,
                                                 std::span<const PublishedTensor> tensors,
                                                 const PublishOptions& options = {});
-    Publisher(Publisher&&) noexcept;
-    Publisher& operator=(Publisher&&) noexcept;
+    Publisher(Publisher&&) noexcept;             ///< the other one may only be destroyed or assigned to
+    Publisher& operator=(Publisher&&) noexcept;  ///< the same
     ~Publisher();  ///< closes the connections: subscribers keep their last version and get an error
 
     /// Copies the tiles, and offers them to subscribers as a version. They may change when it returns. It never waits

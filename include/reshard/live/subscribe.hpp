@@ -20,7 +20,8 @@ struct WantedTensor {
 
 /// Options of a subscriber.
 struct SubscribeOptions {
-    /// A publisher or a rank of this job that is silent for this long counts as lost. At least 100 ms.
+    /// A publisher or a rank of this job that is silent for this long counts as lost. So all ranks of the job must make
+    /// a call within this time of each other.
     std::chrono::milliseconds lease = std::chrono::seconds(30);
     std::chrono::milliseconds connect_limit = std::chrono::minutes(1);  ///< for the publisher to be there
 };
@@ -37,8 +38,8 @@ public:
     [[nodiscard]] static Result<Subscriber> connect(Group& group, const std::string& endpoint,
                                                     std::span<const WantedTensor> tensors,
                                                     const SubscribeOptions& options = {});
-    Subscriber(Subscriber&&) noexcept;
-    Subscriber& operator=(Subscriber&&) noexcept;
+    Subscriber(Subscriber&&) noexcept;             ///< the other one may only be destroyed or assigned to
+    Subscriber& operator=(Subscriber&&) noexcept;  ///< the same
     ~Subscriber();
 
     /// Takes the newest version. Waits until there is one that is newer than version(). Returns its number, the same on
