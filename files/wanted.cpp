@@ -130,7 +130,7 @@ Result<Wanted> wanted_of(const std::string& rules, std::span<const ListedTensor>
     Wanted wanted;
     for (const ShardedTensor& target : model.targets) {
         RESHARD_TRY(const auto& dtype, cast_of(target.name, target.layout->dtype, casts));
-        wanted.targets.push_back({target.name, dtype, target.shape, target.layout, target.padded});
+        wanted.targets.push_back({target.name, dtype, target.shape, target.layout, {}, target.padded});
     }
     for (std::size_t i = 0; i < model.moves.size(); ++i) {
         Move move{model.ends[i].source, model.ends[i].target, {}, {}, {}};
