@@ -1,6 +1,7 @@
 #include "src/text/certificate.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -241,6 +242,25 @@ Result<Plan> in_one_shape(const Plan& plan) {
     return made;
 }
 
+// Casts are left out, so the checker cannot judge them.
+Result<void> check_casts(const Plan& plan) {
+    DType dtype = plan.source.dtype;
+    bool has_cast = false;
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+        const Step& step = plan.steps[i];
+        if (step.kind == StepKind::cast) {
+            if (const auto typed = type_step(layout_before(plan, i), step); !typed)
+                return fail(Code::step, fmt::format("step {}: {}", i + 1, typed.error().message));
+            if (std::exchange(has_cast, true)) return fail(Code::step, fmt::format("step {}: another cast", i + 1));
+            dtype = step.layout.dtype;
+        } else if (step.layout.dtype != dtype) {
+            return fail(Code::step,
+                        fmt::format("step {}: {} of elements of type {}", i + 1, format(step.layout), name(dtype)));
+        }
+    }
+    return plan.target.dtype == dtype ? Result<void>() : fail(Code::step, "the plan ends in another element type");
+}
+
 }  // namespace
 
 Plan without_casts(Plan plan) {
@@ -251,6 +271,7 @@ Plan without_casts(Plan plan) {
 }
 
 Result<std::string> certificate(const Plan& asked, std::optional<Index> elements_max) {
+    RESHARD_CHECK(check_casts(asked));
     RESHARD_TRY(const Plan& plan, in_one_shape(without_casts(asked)));
     std::vector<const Layout*> layouts = {&plan.source, &plan.target};
     for (const Step& step : plan.steps) layouts.push_back(&step.layout);

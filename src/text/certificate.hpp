@@ -21,7 +21,7 @@ inline constexpr Index certified_between_max = 4096;
 /// The plan need not be typed, nor atoms be used once: that is for the checker to say. Casts are left out.
 /// Errors: mismatch (the layouts are of different arrays), layout or mesh (digits that no layout can have), unsupported
 /// (digits without a common refinement, sizes beyond the checker's numbers, more than certified_between_max devices
-/// between meshes).
+/// between meshes), step (a cast that is not typed, or a second one).
 [[nodiscard]] Result<std::string> certificate(const Plan& plan, std::optional<Index> elements_max = {});
 
 /// The schedules of one step on all ranks as one line. Errors: as above, and unsupported beyond certified_ranks_max
