@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
@@ -15,8 +14,7 @@ from .errors import InputError
 from .programs import Program
 
 
-@dataclass(frozen=True)
-class TaskRun:
+class TaskRun(NamedTuple):
     """A task that runs on a rank. Its arrays are numpy arrays, shaped layout.tile_shape(rank)."""
 
     name: str

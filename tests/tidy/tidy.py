@@ -426,7 +426,6 @@ def self_test():
         ("layers", "include/reshard/nowhere.hpp", "#pragma once\n"),
         ("layers", "src/nowhere/scan.hpp", "#pragma once\n"),
         ("layers", "src/plan/plan.cpp", '#include "plan/missing.hpp"\n'),
-        ("layers", "src/plan/plan.cpp", '#include "src/layout/digits.hpp"\n'),
         ("layers", "src/plan/scan.hpp", '#pragma once\n#include "reshard/backends/backend.hpp"\n'),
         ("layers", "src/layout/digits.hpp", '#pragma once\n#include "src/plan/scan.hpp"\n'),
         ("layers", "src/plan/plan.cpp", "#include <iostream>\n"),
