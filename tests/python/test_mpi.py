@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -51,6 +52,7 @@ class Ranks(unittest.TestCase):
 
     def test_the_recipe_for_puts_of_rows(self):
         from mpi4py import MPI
+        sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "rows"))
         import test_rows
         for dtype in ("i8", "f64"):
             source, target = self.ends(dtype, "50@x/3,30", "50@(y,x)/4,30")
