@@ -303,7 +303,8 @@ Result<Converted> run_twice(const Once& direct, const Passes& passes) {
     if (last.codec.empty() && (last.form == Form::zarr || last.form == Form::zarr2))
         last.codec = direct.job.target.what.codecs.empty() ? "none" : direct.job.target.what.codecs;
     RESHARD_TRY(auto& second, plan_once(between.path, direct.into, last));
-    // What lies between is removed before the target is brought to the disk, so the system need not write it there.
+    // The array between the passes is removed before the target is brought to the disk. So the system need not write
+    // it.
     second.batches = grid_batches(second.job, passes.second);
     RESHARD_CHECK(fits(second));
     RESHARD_TRY(Converted end, run_once(second, {.read = [&] { scratch.remove(); }}));
