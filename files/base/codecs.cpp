@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include <fmt/format.h>
 
@@ -102,7 +101,7 @@ Result<void> Coder::decode(std::span<const std::byte> encoded, std::span<std::by
     }
     if (encoded.size() != into.size())
         return fail(Code::io, fmt::format("decodes to {} bytes, and a chunk has {}", encoded.size(), into.size()));
-    if (!there) std::memcpy(into.data(), encoded.data(), into.size());
+    if (!there) std::ranges::copy(encoded, into.begin());
     return {};
 }
 
@@ -111,7 +110,7 @@ Result<Index> Coder::encode(std::span<const std::byte> bytes, std::span<std::byt
     bool there = false;
     for (const Codec& codec : codecs_) {
         if (!compresses(codec)) {
-            if (!there) std::memcpy(into.data(), bytes.data(), bytes.size());
+            if (!there) std::ranges::copy(bytes, into.begin());
             put_sum(first(into, length), into.data() + length);
             length += sum_bytes;
         } else {
@@ -121,7 +120,7 @@ Result<Index> Coder::encode(std::span<const std::byte> bytes, std::span<std::byt
         }
         there = true;
     }
-    if (!there) std::memcpy(into.data(), bytes.data(), bytes.size());
+    if (!there) std::ranges::copy(bytes, into.begin());
     return length;
 }
 
