@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -43,6 +44,17 @@ Index bound_after(const Codec& codec, Index bytes) {
 
 bool compresses(const Codec& codec) { return codec.kind != Kind::crc32c; }
 
+// The memory that codecs take for `bytes` bytes, if each takes `of_one`.
+Index memory_of(const Codecs& codecs, Index bytes, Index (*of_one)(const Codec&, Index)) {
+    Index memory = 0;
+    for (const Codec& codec : codecs) {
+        memory = saturating_add(memory, of_one(codec, bytes));
+        bytes = bound_after(codec, bytes);
+    }
+    if (std::ranges::count_if(codecs, compresses) > 1) memory = saturating_add(memory, saturating_multiply(2, bytes));
+    return memory;
+}
+
 }  // namespace
 
 Coder::Coder(Codecs codecs, Index element_bytes)
@@ -61,25 +73,9 @@ Index Coder::bound(Index bytes) const {
     return bytes;
 }
 
-Index Coder::decode_memory(Index bytes) const {
-    Index memory = 0;
-    for (const Codec& codec : codecs_) {
-        memory = saturating_add(memory, decompress_memory(codec, bytes));
-        bytes = bound_after(codec, bytes);
-    }
-    if (std::ranges::count_if(codecs_, compresses) > 1) memory = saturating_add(memory, saturating_multiply(2, bytes));
-    return memory;
-}
+Index Coder::decode_memory(Index bytes) const { return memory_of(codecs_, bytes, decompress_memory); }
 
-Index Coder::encode_memory(Index bytes) const {
-    Index memory = 0;
-    for (const Codec& codec : codecs_) {
-        memory = saturating_add(memory, compress_memory(codec, bytes));
-        bytes = bound_after(codec, bytes);
-    }
-    if (std::ranges::count_if(codecs_, compresses) > 1) memory = saturating_add(memory, saturating_multiply(2, bytes));
-    return memory;
-}
+Index Coder::encode_memory(Index bytes) const { return memory_of(codecs_, bytes, compress_memory); }
 
 Result<void> Coder::decode(std::span<const std::byte> encoded, std::span<std::byte> into) {
     std::vector<Index> bounds{std::ssize(into)};  // of the bytes before each codec

@@ -188,10 +188,12 @@ std::string refused(const std::string& line) {
     return said("w u8[8,6]\nv u8[8]\n", "source x=2\n* = -\ntarget x=2\n" + line + "\notherwise = -\n");
 }
 
+// Expects that the first line of a text is the error of line 4.
+void begins(const std::string& text, std::string_view error) {
+    EXPECT_EQ(text.substr(0, text.find('\n')), fmt::format("line 4 of the rules: {}", error));
+}
+
 TEST(ModelRules, StepsGroupsAndOrdersThatDoNotFitAreErrors) {
-    const auto begins = [](const std::string& text, std::string_view error) {
-        EXPECT_EQ(text.substr(0, text.find('\n')), fmt::format("line 4 of the rules: {}", error));
-    };
     begins(refused("a = - <- w[::0, :]"), "a step is at least 1");
     begins(refused("a = - <- w[0:5 of 4, :]"), "a period has at least the indices of the slice");
     begins(refused("a = - <- w[0:2 of 3, :]"), "8 indices are not whole periods of 3");
@@ -226,9 +228,6 @@ TEST(ModelRules, StepsOverlapIfTheyShareAnIndex) {
 }
 
 TEST(ModelRules, PaddingThatDoesNotFitIsAnError) {
-    const auto begins = [](const std::string& text, std::string_view error) {
-        EXPECT_EQ(text.substr(0, text.find('\n')), fmt::format("line 4 of the rules: {}", error));
-    };
     begins(refused("w = [x pad 0 to 7, -]"), "8 indices are padded to 7 ('w')");
     begins(refused("w = [x pad 1 to 16, -]"), "1 as padding; only 0 pads ('w')");
     begins(refused("w = [x pad 0 to multiple of y*2, -]"), "the mesh has no axis 'y' ('w')");

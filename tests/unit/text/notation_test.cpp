@@ -1,4 +1,3 @@
-#include "reshard/notations/notation.hpp"
 #include "reshard/notations/hlo.hpp"
 
 #include <fmt/format.h>
@@ -7,31 +6,16 @@
 #include <ctime>
 #include <functional>
 
+#include "unit/text/notations.hpp"
+
 namespace reshard {
 namespace {
-
-const Mesh mesh{{"x", 2}, {"y", 4}};
-const NotationContext array{mesh, DType::f32, {8, 16}};
-
-std::string own(Notation notation, const char* text, const NotationContext& setting = array) {
-    const auto layout = parse_layout(notation, setting, text);
-    return layout ? format(layout->mesh) + " " + format(*layout) : describe(layout.error());
-}
 
 std::string written(Notation notation, const char* text, const Mesh& on = mesh) {
     const auto layout = parse_layout(on, text);
     if (!layout) return describe(layout.error());
     const auto made = format(notation, *layout);
     return made ? *made : made.error().message;
-}
-
-// Expects an error with the text, and a caret under the first wrong place.
-void expect_caret(Notation notation, const char* text, std::size_t offset, const char* words) {
-    const auto layout = parse_layout(notation, array, text);
-    ASSERT_FALSE(layout.has_value()) << text;
-    EXPECT_EQ(layout.error().offset, offset) << describe(layout.error());
-    EXPECT_EQ(layout.error().text, text);
-    EXPECT_NE(layout.error().message.find(words), std::string::npos) << describe(layout.error());
 }
 
 TEST(NotationUnit, NamesAreReadAsTheyArePrinted) {

@@ -2,27 +2,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "reshard/notations/notation.hpp"
+#include "unit/text/notations.hpp"
 
 namespace reshard {
 namespace {
-
-const Mesh mesh{{"x", 2}, {"y", 4}};
-const NotationContext array{mesh, DType::f32, {8, 16}};
-
-std::string own(Notation notation, const char* text, const NotationContext& setting = array) {
-    const auto layout = parse_layout(notation, setting, text);
-    return layout ? format(layout->mesh) + " " + format(*layout) : describe(layout.error());
-}
-
-// Expects an error with the text, and a caret under the first wrong place.
-void expect_caret(Notation notation, const char* text, std::size_t offset, const char* words) {
-    const auto layout = parse_layout(notation, array, text);
-    ASSERT_FALSE(layout.has_value()) << text;
-    EXPECT_EQ(layout.error().offset, offset) << describe(layout.error());
-    EXPECT_EQ(layout.error().text, text);
-    EXPECT_NE(layout.error().message.find(words), std::string::npos) << describe(layout.error());
-}
 
 // The elements of each device, by their places in the row-major array of 4 x 6: the tiles of axis t are flattened and
 // dealt out in units.
