@@ -51,7 +51,7 @@ MPI_Datatype part(const Setting& setting, const Ints& begin, const Ints& size) {
     return type;
 }
 
-// What goes to the neighbour at `step`, and what comes from it. `whole`: dimensions that move with their halos.
+// The messages to and from the neighbour at `step`. `whole`: dimensions that move with their halos.
 struct Link {
     int peer = 0;
     MPI_Datatype sent = MPI_DATATYPE_NULL;
@@ -94,7 +94,7 @@ struct Contestant {
     double best = 1e9;
 };
 
-// A message for each of the neighbours, corners too. The tag of a message is the direction in which it travels.
+// A message for each of the neighbours, corners too. The tag is the direction of travel.
 Fill all_at_once(const Setting& setting, double* array) {
     std::vector<Link> links;
     const std::vector<Ints> steps = steps_of(setting.extents.size());

@@ -56,7 +56,7 @@ Result<void> covered(const StoredTensor& tensor) {
     return fail(Code::io, fmt::format("{} lacks {} of its elements", in_quotes(tensor.name), found.missing));
 }
 
-// The box of a part, and the shape that it is in; empty: the tensor's own shape.
+// The box of a part, and the shape around the box. An empty shape is the tensor's own.
 std::pair<Box, std::vector<Index>> box_of(const TensorPart& part, const std::vector<Index>& own) {
     if (!part.box) return {whole_box(own), {}};
     std::vector<Index> view = shape(*part.layout);

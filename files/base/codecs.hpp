@@ -24,7 +24,7 @@ struct Codec {
     friend bool operator==(const Codec&, const Codec&) = default;
 };
 
-/// Codecs in the order in which they encode.
+/// Codecs, in encoding order.
 using Codecs = std::vector<Codec>;
 
 /// Reads `zstd:3`, `gzip:5`, `zlib:1`, `blosc:lz4:5:shuffle`, `crc32c`, several with commas between, or `none`. Levels

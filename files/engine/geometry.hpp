@@ -19,8 +19,8 @@ struct Overlap {
     bool swapped = false;  ///< the file has big-endian elements
 };
 
-/// Bytes of a source file that are read together, and the overlaps that begin in them. Of a compressed file these are
-/// decoded bytes, in whole pieces.
+/// Bytes of a source file that are read together, and the overlaps that begin in them. The bytes of a compressed file
+/// are decoded bytes, in whole pieces.
 struct ReadRange {
     Index file = 0;
     Index begin = 0;

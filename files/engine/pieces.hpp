@@ -19,7 +19,7 @@ namespace reshard::files {
 /// Returns a bound of the bytes that a worker takes to encode pieces. Errors: as available.
 [[nodiscard]] Result<Index> encoding_bytes(const NewFiles& files);
 
-/// Writes pieces. The pieces of a shard follow each other in the order in which they are written.
+/// Writes pieces. The pieces of a shard lie in the file in the order of writing.
 class PieceWriter {
 public:
     /// Errors: as available; infeasible.

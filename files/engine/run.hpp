@@ -95,8 +95,8 @@ public:
     [[nodiscard]] Result<void> write(const Geometry& geometry, const std::byte* memory,
                                      const std::function<void(Index)>& wrote = {});
 
-    /// What the journal keeps, as journal_numbers says: the raw checksum of each of the job's summed bytes, over the
-    /// bytes written so far; or the places of compressed pieces.
+    /// The numbers that the journal keeps (journal_numbers). They are the raw checksum of each of the job's summed
+    /// bytes, over the bytes written so far, or the places of compressed pieces.
     std::vector<std::uint32_t> sums;
 
 private:

@@ -39,8 +39,8 @@ std::vector<Sides> split(Index begin, Index end, std::span<const Index> extents)
     return all;
 }
 
-// The extents that each dimension of `shape` becomes. Dimensions of one index stand before those that they precede, or
-// behind the last.
+// The extents that each dimension of `shape` becomes. A dimension of one index joins the dimension that follows it. The
+// last part has the dimensions of one index behind all others.
 std::vector<std::vector<Index>> extents_of(std::span<const Index> shape, std::span<const Index> view) {
     std::vector<std::vector<Index>> parts;
     std::size_t next = 0;

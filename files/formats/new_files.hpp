@@ -36,8 +36,8 @@ struct NewFiles {
     std::vector<SummedBytes> summed;  ///< by file and place
     std::vector<std::pair<std::string, std::string>> texts;  ///< small files: name, text
     std::vector<Index> grain = {};  ///< of one tensor: cuts at multiples of these leave files whole
-    /// Of compressed files. The offsets of boxes and the sizes of files count decoded bytes until the files are sealed.
-    /// A batch holds whole pieces, so every cut is at a multiple of `grain`.
+    /// In compressed files, the offsets of boxes and the sizes of files count decoded bytes until the files are sealed. A
+    /// batch holds whole pieces, so every cut is at a multiple of `grain`.
     Index pieces_each = 1;  ///< pieces of each file
     bool indexed = false;   ///< a file ends with an index of zarr that says where its pieces are
     std::string fill = {};  ///< bytes of an element outside of the array

@@ -44,8 +44,8 @@ inline constexpr Index dims_max = 255;  ///< of an array in a file of any form
 /// Returns the bytes of a dense tensor. Errors: overflow.
 [[nodiscard]] Result<Index> dense_bytes(DType dtype, std::span<const Index> shape);
 
-/// Returns the dtype that carries elements of so many bits, and the shape with which it does so: see FileType. Errors:
-/// unsupported (rows that are no whole bytes).
+/// Returns the dtype that carries the elements of a FileType, and their shape in it. Errors: unsupported (rows that are
+/// no whole bytes).
 struct Carried {
     DType dtype = DType::u8;
     std::vector<Index> shape;

@@ -15,7 +15,7 @@ namespace reshard::files {
     return fail(Code::unsupported, fmt::format("zarr: {}", what));
 }
 
-/// Returns a member, and null if there is none.
+/// Returns a member, or null if it is missing.
 [[nodiscard]] inline const Json& member(const Json& json, const char* key) {
     static const Json none;
     return json.is_object() && json.contains(key) ? json[key] : none;
@@ -27,7 +27,7 @@ namespace reshard::files {
     return name.is_string() ? name.get<std::string>() : "";
 }
 
-/// Returns the whole number of a member, and `otherwise` if there is none.
+/// Returns the whole number of a member, or `otherwise`.
 [[nodiscard]] inline int number_of(const Json& json, const char* key, int otherwise) {
     const Json& value = member(json, key);
     if (!value.is_number_integer()) return otherwise;

@@ -224,7 +224,7 @@ def registered(comm: MPI.Comm, *arrays: Any, on_fork: Literal["share", "withhold
 
 @_collective("prepare")
 def program_runner(comm: MPI.Comm, schedule: Schedule) -> Any:
-    """What reshard.Runner(schedule, comm) holds. Collective. Errors: as reshard.Runner."""
+    """The prepared runs behind reshard.Runner(schedule, comm). Collective. Errors: as reshard.Runner."""
     return _mpi.runner(_address(comm), schedule)
 
 

@@ -23,7 +23,7 @@ def empty_tile(layout: Layout, rank: int) -> numpy.ndarray:
 
 
 def fill_bytes(layout: Layout, fill: Any) -> bytes | None:
-    """The bytes of one element of the layout with the value `fill`; None for None.
+    """The bytes of one element of the layout with the value `fill`. None stays None.
 
     Errors: InputError (the element type does not hold the value, or it is not one value); TypeError (no layout).
     """

@@ -15,7 +15,7 @@
 
 namespace reshard {
 
-/// What the exchange shares with its bound buffers and runs.
+/// The state that the exchange shares with its bound buffers and runs.
 struct HaloExchange::State {
     std::vector<std::shared_ptr<Prepared>> rounds;
     std::shared_ptr<Executor::RunState> runs = std::make_shared<Executor::RunState>();

@@ -35,8 +35,8 @@ struct StoredTensor {
     DType dtype = DType::f32;      ///< of its elements
     std::vector<Index> shape;      ///< in elements
     std::vector<StoredBox> boxes;  ///< none of them empty
-    /// Bytes of the element outside of all boxes; empty: the boxes must cover the tensor. Of a target: the element that
-    /// no move writes.
+    /// Bytes of the element outside of all boxes; empty: the boxes must cover the tensor. In a target it stands where no
+    /// move writes.
     std::string fill = {};
     FileType type = {};    ///< of the elements, if they are only copied
     bool swapped = false;  ///< the files have big-endian elements

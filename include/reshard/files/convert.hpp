@@ -59,7 +59,7 @@ struct ConvertOptions {
     Index file_bytes_max = 5'000'000'000;  ///< of a file of Form::index; a larger tensor has a file of its own
     std::vector<Index> chunks = {};        ///< of Form::zarr and zarr2, indices per dimension; empty: all in one
     std::vector<Index> shards = {};        ///< of Form::zarr, multiples of the chunks; empty: a file for each chunk
-    /// Of Form::zarr and Form::zarr2, what compresses the chunks: `zstd:3`, `gzip:5`, `blosc:lz4:5:shuffle`, `none`, or
+    /// The codecs of the chunks, for Form::zarr and Form::zarr2: `zstd:3`, `gzip:5`, `blosc:lz4:5:shuffle`, `none`, or
     /// several such as `zstd:3,crc32c`. Empty: the codec of a zarr source, else none.
     std::string codec = {};
     /// A folder for an intermediate file. If the memory is so small that a conversion of one array would read or write

@@ -18,8 +18,8 @@ public:
     [[nodiscard]] virtual Index rank() const = 0;  ///< of this process, from 0
     [[nodiscard]] virtual Index size() const = 0;  ///< processes of the job
 
-    /// Returns the bytes of all ranks, by rank. It may fail on some ranks and succeed on others, but all ranks on which
-    /// it succeeds get the same bytes. Errors: backend (a rank is lost, or is not there within `limit`; it is named).
+    /// Returns the bytes of all ranks, by rank. It may fail on some ranks and succeed on others. Wherever it succeeds, the
+    /// bytes are the same. Errors: backend (a rank is lost, or is not there within `limit`; it is named).
     [[nodiscard]] virtual Result<std::vector<std::string>> gather(std::string mine,
                                                                   std::chrono::milliseconds limit) = 0;
 

@@ -47,7 +47,7 @@ public:
     /// silent, which is named; wrong bytes). The version before stays in place.
     [[nodiscard]] Result<Index> update(std::chrono::milliseconds limit);
 
-    /// The same without waiting for a newer version: nullopt if there is none. All ranks call it.
+    /// The same, but does not wait: returns nullopt if no newer version is ready. All ranks call it.
     [[nodiscard]] Result<std::optional<Index>> poll();
 
     /// The version that tile() shows; 0: none. It is also 0 after an error that left the result of a vote unknown here;

@@ -29,7 +29,7 @@ struct ShardedTensor {
     std::string name;                      ///< its name at this end
     std::shared_ptr<const Layout> layout;  ///< never null; tensors of one layout share it
     std::vector<Index> shape = {};  ///< its own shape; with a home, `{e}@axes`, the layout has one more dimension
-    bool padded = false;            ///< elements that no move writes are 0; whoever moves the bytes writes them
+    bool padded = false;            ///< elements that no move writes are 0; the mover writes them
 };
 
 /// The result of rules on a list of tensors.

@@ -8,7 +8,7 @@
 
 namespace reshard::python {
 
-/// A halo exchange, and the arrays that it is bound to.
+/// A halo exchange with its bound arrays.
 class PythonHalo : public std::enable_shared_from_this<PythonHalo> {
 public:
     /// Collective, within a Call. `layouts`: the owners, one Layout for each array. `widths`: for each array and
