@@ -20,6 +20,7 @@ class Cuts(unittest.TestCase):
                     self.assertEqual(end.layout.tile_shape(rank), tile.shape, (move.text, rank))
                 seen["balanced"] += "balanced" in str(end.layout)
                 seen["flattened"] += end.flattened
+                self.assertEqual(reshard.parse_layout(end.layout.mesh, str(end.layout)), end.layout)
             for option in move.options:
                 seen[option] += 1
             seen["all three"] += len(move.options) == 3
