@@ -57,8 +57,8 @@ static void all_ranks(void) {
     reshard_move_options options = all_changes();
     for (int again = 0; again < 2; ++again) {
         memset(out, 0xff, sizeof out);
-        SUCCEEDS(reshard_local_redistribute_with(world, source, target, &options, from, in_bytes, to, out_bytes,
-                                                 &error));
+        SUCCEEDS(
+            reshard_local_redistribute_with(world, source, target, &options, from, in_bytes, to, out_bytes, &error));
         for (int64_t rank = 0; rank < ranks; ++rank) EXPECT(wrong_in(target, rank, out[rank]) == 0);
     }
     options.cast = 0;
@@ -98,8 +98,8 @@ static void one_rank(void) {
     EXPECT(wrong_in(target, 0, out) == 0);
     memset(out, 0xff, sizeof out);
     reshard_ticket* ticket = NULL;
-    SUCCEEDS(reshard_redistribute_start_with(backend, source, target, &options, in, sizeof in, out, sizeof out,
-                                             &ticket, &error));
+    SUCCEEDS(reshard_redistribute_start_with(backend, source, target, &options, in, sizeof in, out, sizeof out, &ticket,
+                                             &error));
     SUCCEEDS(reshard_ticket_wait(ticket, &error));
     reshard_release(ticket);
     EXPECT(wrong_in(target, 0, out) == 0);
