@@ -51,25 +51,42 @@ Result<std::span<std::byte>> need_bytes(void* address, std::int64_t bytes, const
     return std::span(static_cast<std::byte*>(address), seen.size());
 }
 
+Result<MoveOptions> changes_of(const reshard_move_options* options, const Layout& target) {
+    RESHARD_TRY(const auto& given,
+                structure<reshard_move_options>(options, RESHARD_MOVE_OPTIONS_INITIALIZER, "reshard_move_options"));
+    MoveOptions changes{.cast = given.cast != 0};
+    RESHARD_TRY(const std::size_t dims, need_count(given.permute_count, 0, "permute_count"));
+    if (given.permute == nullptr && dims > 0)
+        return fail(Code::usage, "`permute` is NULL, " + std::to_string(dims) + " entries were promised");
+    changes.permute.assign(given.permute, given.permute + dims);
+    if (given.pad == 0 && given.fill != nullptr) return fail(Code::usage, "`fill` is given, but `pad` is 0");
+    if (given.pad == 0) return changes;
+    const auto* const fill = static_cast<const std::byte*>(given.fill);
+    changes.fill.emplace(fill, fill == nullptr ? fill : fill + size_of(target.dtype));
+    return changes;
+}
+
 Result<Tiles> need_tiles(Backend& backend, const Result<void>& place, const reshard_layout* source,
-                         const reshard_layout* target, const void* in, std::int64_t in_bytes, void* out,
-                         std::int64_t out_bytes) {
+                         const reshard_layout* target, const reshard_move_options* options, const void* in,
+                         std::int64_t in_bytes, void* out, std::int64_t out_bytes) {
     const auto tiles = [&]() -> Result<Tiles> {
         RESHARD_CHECK(place);
         RESHARD_TRY(const auto* const from, need(source));
         RESHARD_TRY(const auto* const to, need(target));
+        RESHARD_TRY(auto& changes, changes_of(options, to->layout));
         RESHARD_TRY(const auto read, need_bytes(in, in_bytes, "in"));
         RESHARD_TRY(const auto written, need_bytes(out, out_bytes, "out"));
-        return Tiles{&from->layout, &to->layout, read, written};
+        return Tiles{&from->layout, &to->layout, std::move(changes), read, written};
     }();
     if (!tiles) reshard::refuse(backend, tiles.error());
     return tiles;
 }
 
-Result<void> move_tiles(Backend& backend, const reshard_layout* source, const reshard_layout* target, const void* in,
-                        std::int64_t in_bytes, void* out, std::int64_t out_bytes) {
-    RESHARD_TRY(const auto& tiles, need_tiles(backend, {}, source, target, in, in_bytes, out, out_bytes));
-    return redistribute(backend, *tiles.source, *tiles.target, tiles.in, tiles.out);
+Result<void> move_tiles(Backend& backend, const reshard_layout* source, const reshard_layout* target,
+                        const reshard_move_options* options, const void* in, std::int64_t in_bytes, void* out,
+                        std::int64_t out_bytes) {
+    RESHARD_TRY(const auto& tiles, need_tiles(backend, {}, source, target, options, in, in_bytes, out, out_bytes));
+    return redistribute(backend, *tiles.source, *tiles.target, tiles.in, tiles.out, tiles.options);
 }
 
 Result<std::vector<Problem>> problems_of(const reshard_layout* const* sources, const reshard_layout* const* targets,

@@ -103,22 +103,27 @@ Result<T*> may_have(T* handle) {
 [[nodiscard]] Result<std::span<const std::byte>> need_bytes(const void* address, std::int64_t bytes, const char* name);
 [[nodiscard]] Result<std::span<std::byte>> need_bytes(void* address, std::int64_t bytes, const char* name);
 
-/// The tiles of a move on one rank.
+/// How an array of this target changes while it moves.
+[[nodiscard]] Result<MoveOptions> changes_of(const reshard_move_options* options, const Layout& target);
+
+/// A move on one rank: the layouts, how the array changes, and the tiles.
 struct Tiles {
     const Layout* source;
     const Layout* target;
+    MoveOptions options;
     std::span<const std::byte> in;
     std::span<std::byte> out;
 };
 /// Checks the arguments of a redistribute that starts. Collective. `place` is an error if the caller gave no place for
 /// the result. A rank whose arguments are wrong tells the others.
 [[nodiscard]] Result<Tiles> need_tiles(Backend& backend, const Result<void>& place, const reshard_layout* source,
-                                       const reshard_layout* target, const void* in, std::int64_t in_bytes, void* out,
-                                       std::int64_t out_bytes);
+                                       const reshard_layout* target, const reshard_move_options* options,
+                                       const void* in, std::int64_t in_bytes, void* out, std::int64_t out_bytes);
 
 /// The body of every redistribute. Collective.
 [[nodiscard]] Result<void> move_tiles(Backend& backend, const reshard_layout* source, const reshard_layout* target,
-                                      const void* in, std::int64_t in_bytes, void* out, std::int64_t out_bytes);
+                                      const reshard_move_options* options, const void* in, std::int64_t in_bytes,
+                                      void* out, std::int64_t out_bytes);
 
 /// `count` pairs of layouts.
 [[nodiscard]] Result<std::vector<Problem>> problems_of(const reshard_layout* const* sources,

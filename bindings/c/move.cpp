@@ -5,10 +5,12 @@ namespace reshard::c {
 namespace {
 
 Result<void> move_all(reshard_local* world, const reshard_layout* source, const reshard_layout* target,
-                      const void* const* in, const int64_t* in_bytes, void* const* out, const int64_t* out_bytes) {
+                      const reshard_move_options* options, const void* const* in, const int64_t* in_bytes,
+                      void* const* out, const int64_t* out_bytes) {
     RESHARD_TRY(auto* const ranks, need(world));
     RESHARD_TRY(const auto* const before, need(source));
     RESHARD_TRY(const auto* const after, need(target));
+    RESHARD_TRY(const auto& changes, changes_of(options, after->layout));
     if (in == nullptr || in_bytes == nullptr || out == nullptr || out_bytes == nullptr) {
         return fail(Code::usage, "an array with an entry for each rank is needed, NULL was given");
     }
@@ -20,7 +22,7 @@ Result<void> move_all(reshard_local* world, const reshard_layout* source, const 
         from.emplace_back(read);
         to.emplace_back(written);
     }
-    return local::redistribute(ranks->world, before->layout, after->layout, from, to);
+    return local::redistribute(ranks->world, before->layout, after->layout, from, to, changes);
 }
 
 }  // namespace
@@ -61,7 +63,13 @@ int reshard_local_backend(reshard_local* world, int64_t rank, reshard_backend** 
 int reshard_local_redistribute(reshard_local* world, const reshard_layout* source, const reshard_layout* target,
                                const void* const* in, const int64_t* in_bytes, void* const* out,
                                const int64_t* out_bytes, reshard_error** error) {
-    return answer(error, [&] { return move_all(world, source, target, in, in_bytes, out, out_bytes); });
+    return reshard_local_redistribute_with(world, source, target, nullptr, in, in_bytes, out, out_bytes, error);
+}
+
+int reshard_local_redistribute_with(reshard_local* world, const reshard_layout* source, const reshard_layout* target,
+                                    const reshard_move_options* options, const void* const* in, const int64_t* in_bytes,
+                                    void* const* out, const int64_t* out_bytes, reshard_error** error) {
+    return answer(error, [&] { return move_all(world, source, target, options, in, in_bytes, out, out_bytes); });
 }
 
 const char* reshard_backend_name(const reshard_backend* backend) {
@@ -78,20 +86,35 @@ int64_t reshard_backend_size(const reshard_backend* backend) {
 
 int reshard_redistribute(reshard_backend* backend, const reshard_layout* source, const reshard_layout* target,
                          const void* in, int64_t in_bytes, void* out, int64_t out_bytes, reshard_error** error) {
+    return reshard_redistribute_with(backend, source, target, nullptr, in, in_bytes, out, out_bytes, error);
+}
+
+int reshard_redistribute_with(reshard_backend* backend, const reshard_layout* source, const reshard_layout* target,
+                              const reshard_move_options* options, const void* in, int64_t in_bytes, void* out,
+                              int64_t out_bytes, reshard_error** error) {
     return answer(error, [&]() -> Result<void> {
         RESHARD_TRY(auto* const rank, need(backend));
-        return move_tiles(rank->backend, source, target, in, in_bytes, out, out_bytes);
+        return move_tiles(rank->backend, source, target, options, in, in_bytes, out, out_bytes);
     });
 }
 
 int reshard_redistribute_start(reshard_backend* backend, const reshard_layout* source, const reshard_layout* target,
                                const void* in, int64_t in_bytes, void* out, int64_t out_bytes, reshard_ticket** ticket,
                                reshard_error** error) {
+    return reshard_redistribute_start_with(backend, source, target, nullptr, in, in_bytes, out, out_bytes, ticket,
+                                           error);
+}
+
+int reshard_redistribute_start_with(reshard_backend* backend, const reshard_layout* source,
+                                    const reshard_layout* target, const reshard_move_options* options, const void* in,
+                                    int64_t in_bytes, void* out, int64_t out_bytes, reshard_ticket** ticket,
+                                    reshard_error** error) {
     return make_together(ticket, error, [&](const Result<void>& placed) -> Result<std::unique_ptr<reshard_ticket>> {
         RESHARD_TRY(auto* const rank, need(backend));
-        RESHARD_TRY(const auto& tiles, need_tiles(rank->backend, placed, source, target, in, in_bytes, out, out_bytes));
+        RESHARD_TRY(const auto& tiles,
+                    need_tiles(rank->backend, placed, source, target, options, in, in_bytes, out, out_bytes));
         auto& kept = Redistributor::of(rank->backend);
-        RESHARD_TRY(auto& run, kept.start(*tiles.source, *tiles.target, tiles.in, tiles.out));
+        RESHARD_TRY(auto& run, kept.start(*tiles.source, *tiles.target, tiles.in, tiles.out, tiles.options));
         return std::make_unique<reshard_ticket>(Ref<Handle>(rank), std::move(run));
     });
 }

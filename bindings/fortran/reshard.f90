@@ -57,11 +57,22 @@ module reshard
         integer(c_int64_t) :: array, peer, source_offset, target_offset, run_bytes, runs, source_stride, target_stride
     end type
 
+    ! How an array changes while it moves (struct reshard_move_options).
+    type, bind(c) :: move_options
+        integer(c_size_t) :: size = 0
+        integer(c_int32_t) :: cast = 0, pad = 0
+        type(c_ptr) :: fill = c_null_ptr, permute = c_null_ptr
+        integer(c_int64_t) :: permute_count = 0
+    end type
+
     ! Moves this rank's tile of `source` from `in` to its tile of `target` in `out`, contiguous arrays of any rank and of
-    ! the layouts' type: (communicator, source, target, in, out, error). Collective. Prepares the first time.
+    ! the layouts' type: (communicator, source, target, in, out, error, permute, fill). Collective. Prepares the first
+    ! time. Arrays of two kinds are cast: real32 and real64, or int32 to int64. permute is optional and transposes:
+    ! dimension k of the array of `target` is dimension permute(k) of the array of `source`. fill is optional, of the
+    ! type of `out`. With it the extents may differ, and elements that the source lacks become fill.
     interface reshard_redistribute
         module procedure redistribute_r32, redistribute_r64, redistribute_c32, redistribute_c64, redistribute_i32, &
-            redistribute_i64
+            redistribute_i64, redistribute_r32_r64, redistribute_r64_r32, redistribute_i32_i64
     end interface
 
     ! The same by an executor: (executor, in, out, error).
@@ -325,20 +336,44 @@ contains
     end subroutine
 
     ! Elements of another type than the layout's are of other ranks' business too: NULL is told to all of them.
-    subroutine redistribute_any(communicator, source, target, dtype, in, in_bytes, out, out_bytes, error)
+    subroutine redistribute_any(communicator, source, target, from_type, to_type, in, in_bytes, out, out_bytes, error, &
+            permute, fill)
         integer, intent(in) :: communicator
         type(reshard_layout), intent(in) :: source, target
-        character(*), intent(in) :: dtype
+        character(*), intent(in) :: from_type, to_type
         type(c_ptr), intent(in) :: in, out
         integer(c_int64_t), intent(in) :: in_bytes, out_bytes
         type(reshard_error), intent(out) :: error
+        integer, intent(in), optional :: permute(:)
+        type(*), intent(in), optional, target :: fill
+        type(move_options), target :: options
+        integer(c_int64_t), allocatable, target :: order(:)
         type(c_ptr) :: from
+        integer :: i, dims
+        options%size = c_sizeof(options)
+        if (from_type /= to_type) options%cast = 1
+        if (present(permute)) then  ! a layout counts dimensions from the other end, and from 0
+            dims = size(permute)
+            allocate (order(dims))
+            do i = 1, dims
+                order(i) = dims - permute(dims + 1 - i)
+            end do
+            options%permute = c_loc(order)
+            options%permute_count = dims
+        end if
+        if (present(fill)) then
+            options%pad = 1
+            options%fill = c_loc(fill)
+        end if
         from = source%handle
-        if (text_of(c_layout_dtype(source%handle)) /= dtype) from = c_null_ptr
-        error%code = c_mpi_redistribute(int(communicator, c_int), from, target%handle, in, in_bytes, out, out_bytes, error%why)
+        if (text_of(c_layout_dtype(source%handle)) /= from_type) from = c_null_ptr
+        if (text_of(c_layout_dtype(target%handle)) /= to_type) from = c_null_ptr
+        error%code = c_mpi_redistribute(int(communicator, c_int), from, target%handle, options, in, in_bytes, out, &
+            out_bytes, error%why)
         call report(error)
-        if (c_associated(source%handle) .and. .not. c_associated(from)) call refuse(reshard_mismatch, &
-            'the elements are '//dtype//', those of the layout '//text_of(c_layout_dtype(source%handle)), error)
+        if (.not. c_associated(source%handle) .or. .not. c_associated(target%handle) .or. c_associated(from)) return
+        call refuse(reshard_mismatch, 'the elements are '//from_type//' and '//to_type//', those of the layouts '// &
+            text_of(c_layout_dtype(source%handle))//' and '//text_of(c_layout_dtype(target%handle)), error)
     end subroutine
 
     subroutine run_any(executor, in, in_bytes, out, out_bytes, error)

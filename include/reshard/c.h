@@ -11,6 +11,7 @@
 #define RESHARD_C_H
 
 #include "reshard/c/base.h"
+#include "reshard/c/change.h"
 #include "reshard/c/digest.h"
 #include "reshard/c/layout.h"
 #include "reshard/c/pages.h"

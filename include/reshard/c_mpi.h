@@ -49,6 +49,14 @@ int reshard_mpi_redistribute(MPI_Comm communicator, const reshard_layout* source
 /// The same.
 int reshard_mpi_redistribute_f(MPI_Fint communicator, const reshard_layout* source, const reshard_layout* target,
                                const void* in, int64_t in_bytes, void* out, int64_t out_bytes, reshard_error** error);
+/// The same, and the array changes as the options say (reshard_redistribute_with).
+int reshard_mpi_redistribute_with(MPI_Comm communicator, const reshard_layout* source, const reshard_layout* target,
+                                  const reshard_move_options* options, const void* in, int64_t in_bytes, void* out,
+                                  int64_t out_bytes, reshard_error** error);
+/// The same.
+int reshard_mpi_redistribute_with_f(MPI_Fint communicator, const reshard_layout* source, const reshard_layout* target,
+                                    const reshard_move_options* options, const void* in, int64_t in_bytes, void* out,
+                                    int64_t out_bytes, reshard_error** error);
 /// Collective: gives back what reshard_mpi_redistribute keeps on the communicator.
 int reshard_mpi_clear(MPI_Comm communicator, reshard_error** error);
 /// The same.

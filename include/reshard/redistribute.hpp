@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <list>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,8 @@
 
 namespace reshard {
 
+struct Padding;
+
 /// Moves this rank's tile of `source` from `in` to its tile of `target` in `out`. Returns when `out` is complete. Both
 /// tiles are dense and row-major, with tile_count elements each. A rank that holds no tile passes 0 elements.
 ///
@@ -22,7 +25,8 @@ namespace reshard {
 ///
 /// Errors, on all ranks before any byte moves: mismatch if `in` or `out` has another element type or size than the
 /// layout, if they overlap, if ranks bring different layouts or options, or if the backend has too few ranks; the
-/// errors of permuted and synthesize; backend. After an error nothing is kept and the next call prepares anew.
+/// errors of permuted, common_extents and synthesize; backend. After an error nothing is kept and the next call
+/// prepares anew.
 [[nodiscard]] Result<void> redistribute(Backend& backend, const Layout& source, const Layout& target, ConstElements in,
                                         Elements out, const MoveOptions& options = {});
 
@@ -63,8 +67,9 @@ public:
     /// For tiles that lie otherwise, and for ranks that do not all know the layouts. Collective. `name` is this rank's
     /// own name for the move, not empty. If all ranks find the executor of one earlier call under their names, returns
     /// it. Otherwise calls `ask` on all ranks, which may communicate, and prepares the move that it returns. The
-    /// executor is valid until the next call of this object. Needs a backend whose agree waits for all ranks, so not
-    /// the local one. Errors: those of `ask`, synthesize and Executor::prepare; after an error nothing is kept.
+    /// executor is valid until the next call of this object. With a fill value the caller pads its target
+    /// (fill_padding). Needs a backend whose agree waits for all ranks, so not the local one. Errors: those of `ask`,
+    /// synthesize and Executor::prepare; after an error nothing is kept.
     [[nodiscard]] Result<Executor*> executor_of(std::string_view name,
                                                 const std::function<Result<Redistribution>()>& ask);
     /// Gives back everything but the plans. All ranks call it between the same calls.
@@ -80,8 +85,10 @@ private:
         std::uint64_t number;  // ranks compare it
         std::size_t in_bytes;  // of this rank's dense tiles
         std::size_t out_bytes;
+        std::shared_ptr<const Padding> padding;  // null: the run writes all of `out`
         Executor executor;
         [[nodiscard]] bool fits(ConstElements in, Elements out) const;
+        void pad(Elements out) const;
     };
     [[nodiscard]] Result<std::unique_ptr<Ticket>> try_start(const Layout& source, const Layout& target,
                                                             ConstElements in, Elements out, const MoveOptions& options);

@@ -12,7 +12,10 @@ namespace reshard {
 /// The text that parse_mesh reads.
 [[nodiscard]] std::string format(const Mesh& mesh);
 
-/// Parses layout := dtype "[" [dim {"," dim}] "]" ["{" unreduced ":" axes "}"]; dim := extent ["@" axes [cut]];
+/// Parses layout := dtype "[" [dim {"," dim}] "]" ["{" unreduced ":" axes "}"];
+/// dim := cut_dim | "(" cut_dim {"," cut_dim} ")@" axes ["[" unit {"," unit} "]"] (dimensions as one: the axes deal out
+///      each flattened tile, in equal parts or in units);
+/// cut_dim := extent ["@" axes [cut]];
 /// unreduced := "U" (a sum) | "max" | "min" | "prod" | "avg" ["/" n];
 /// cut := "[" share {"," share} "]" (indices of each shard) | "/" block (block-cyclic, indices of a block)
 ///      | "[balanced]" (as numpy.array_split)

@@ -252,13 +252,13 @@ bool share_elements(const Array& a, const Array& b) {
 
 }  // namespace
 
-std::optional<std::vector<std::byte>> element_of(nb::handle fill, const MoveOptions& options) {
-    if (fill.is_none()) return std::nullopt;
-    if (options != MoveOptions{})
-        raise({Code::unsupported, "fill together with cast or permute; move twice, once for each"});
+MoveOptions changes_of(bool cast, const std::vector<Index>& permute, nb::handle fill) {
+    MoveOptions options{cast, permute};
+    if (fill.is_none()) return options;
     const auto given = nb::cast<nb::bytes>(fill);
     const auto* const first = reinterpret_cast<const std::byte*>(given.c_str());
-    return std::vector<std::byte>(first, first + given.size());
+    options.fill.emplace(first, first + given.size());
+    return options;
 }
 
 void expect_apart(std::span<const NamedArray> arrays) {

@@ -49,9 +49,8 @@ void expect_pageable(const Array& array, const char* what);
 /// Checks the element type, and that the shape is that of the rank's tile. Raises InputError.
 void expect_tile(const Array& array, const char* what, DType dtype, const std::vector<Index>& shape, Index rank);
 
-/// The bytes of one element that fills padding: an object of bytes, or None for a move without padding. Raises
-/// UnsupportedError for padding together with other options.
-[[nodiscard]] std::optional<std::vector<std::byte>> element_of(nb::handle fill, const MoveOptions& options);
+/// How an array changes while it moves. `fill` is an object of bytes, one element, or None for a move without padding.
+[[nodiscard]] MoveOptions changes_of(bool cast, const std::vector<Index>& permute, nb::handle fill);
 
 /// Checks that no written array shares an element with any other array. Raises InputError with their names.
 struct NamedArray {

@@ -33,10 +33,10 @@ class Local:
         cast: the target may have another dtype. Floats become floats, rounded once to nearest even. Integers become a
         type that holds all of their values. Sums are reduced in the wider type.
         permute: transposes, as numpy does: dimension i of the target is dimension permute[i] of the source.
-        fill: a number. Then the extents of the arrays may differ: elements beyond the source's get this value, and
-        elements beyond the target's are dropped. Such a move is planned anew in each call.
+        fill: a number of the target's dtype. Then the extents of the arrays may differ: elements beyond the source's
+        get this value, and elements beyond the target's are dropped. cast, permute and fill work together.
         Errors: InputError (dtype, shape, number of tiles or ranks, memory that overlaps, an order of dimensions that
-        does not name each once), UnsupportedError (fill with cast or permute), and all errors of synthesize.
+        does not name each once), UnsupportedError (padding for a target with summands), and all errors of synthesize.
         """
         if out is None:
             out = [empty_tile(target, rank) for rank in range(self.size)]

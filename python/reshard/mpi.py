@@ -143,10 +143,9 @@ def redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out
     array: of numpy or DLPack on the host, shaped source.tile_shape(comm.rank), of the dtype of the layout; only read.
     out: shaped target.tile_shape(comm.rank); a new numpy array when None. Arrays of `allocate` are the fastest. Others
     work too: Fortran order and strided views are copied (an Executor moves them in place).
-    cast, permute: as for reshard.local(n).redistribute: the target has another dtype, or other dimensions in this order.
+    cast, permute, fill: as for reshard.local(n).redistribute: the target has another dtype, the dimensions in this order,
+    other extents.
     The first call plans and prepares a pair of layouts and keeps it, for the 64 pairs that were used last.
-    fill: a number. Then the extents of the arrays may differ: elements beyond the source's get this value, and elements
-    beyond the target's are dropped. Such a move is planned anew in each call.
     Errors, on all ranks before any byte moves: InputError (dtype, shape, layouts that differ between ranks, too few
     ranks, `array` and `out` that overlap), UnsupportedError (an array on a device; no MPI here), TypeError on the rank
     that passed no array or no layout, and InputError on the others. TypeError on one rank alone: no communicator.

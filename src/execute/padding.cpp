@@ -1,10 +1,11 @@
-#include "reshard/padding.hpp"
+#include "src/execute/padding.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
 
+#include "reshard/padding.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard {
@@ -29,15 +30,7 @@ Result<Dim> up_to(const Dim& dim, Index extent) {
     return cut;
 }
 
-// The tile up to the extents of another array, in its own indices.
-std::vector<Index> kept_of(const Tile& tile, const Layout& other) {
-    std::vector<Index> kept;
-    for (std::size_t i = 0; i < tile.size() && i < other.dims.size(); ++i)
-        kept.push_back(intersect(tile[i], Side{{{0, other.dims[i].extent}}}).size());
-    return kept;
-}
-
-void fill(std::span<std::byte> out, std::span<const std::byte> element) {
+void fill_all(std::span<std::byte> out, std::span<const std::byte> element) {
     if (element.empty()) {
         std::ranges::fill(out, std::byte{0});
         return;
@@ -49,43 +42,38 @@ void fill(std::span<std::byte> out, std::span<const std::byte> element) {
 // Fills all of a row-major box except its first `kept` indices in each dimension.
 void fill_rest(std::span<std::byte> out, std::span<const Index> extents, std::span<const Index> kept,
                std::span<const std::byte> element) {
-    if (extents.empty() || out.empty()) return;
+    if (out.empty() || std::ranges::equal(extents, kept)) return;
     const std::size_t row = out.size() / static_cast<std::size_t>(extents[0]);
     const auto whole = static_cast<std::size_t>(kept[0]);
-    fill(out.subspan(whole * row), element);
-    if (std::ranges::equal(extents.subspan(1), kept.subspan(1))) return;
+    fill_all(out.subspan(whole * row), element);
     for (std::size_t i = 0; i < whole; ++i)
         fill_rest(out.subspan(i * row, row), extents.subspan(1), kept.subspan(1), element);
 }
 
-Result<void> fits(std::string_view name, std::span<const std::byte> bytes, std::optional<DType> dtype,
-                  const Layout& layout, Index rank) {
-    if (dtype && *dtype != layout.dtype)
-        return fail(Code::mismatch, fmt::format("the elements of `{}` are {}, the elements of its layout {}", name,
-                                                reshard::name(*dtype), reshard::name(layout.dtype)));
-    const auto needed = checked_multiply(count(tile(layout, rank)), size_of(layout.dtype));
-    if (needed && static_cast<std::uint64_t>(*needed) == bytes.size()) return {};
-    return fail(Code::mismatch, fmt::format("rank {} holds {} elements of {} bytes, `{}` has {} bytes", rank,
-                                            tile_count(layout, rank), size_of(layout.dtype), name, bytes.size()));
-}
-
-Result<void> can_fill(const Layout& target, Index rank, Elements out, std::span<const std::byte> element) {
-    RESHARD_CHECK(fits("out", out.bytes, out.dtype, target, rank));
-    if (!element.empty() && std::ssize(element) != size_of(target.dtype))
-        return fail(Code::mismatch, fmt::format("the fill value has {} bytes, an element of {} has {}", element.size(),
-                                                name(target.dtype), size_of(target.dtype)));
-    return {};
-}
-
 }  // namespace
+
+void Padding::fill(std::span<std::byte> tile) const { fill_rest(tile, extents, kept, element); }
+
+Padding padding_of(const Layout& source, const Layout& target, Index rank, std::span<const std::byte> element) {
+    const Tile held = tile(target, rank);
+    Padding padding{extents(held), {}, {element.begin(), element.end()}};
+    // The tile of a scalar that the rank does not hold has one empty dimension.
+    for (std::size_t i = 0; i < held.size() && i < source.dims.size(); ++i)
+        padding.kept.push_back(intersect(held[i], Side{{{0, source.dims[i].extent}}}).size());
+    return padding;
+}
+
+Result<void> is_element_of(const Layout& layout, std::span<const std::byte> element) {
+    if (element.empty() || std::ssize(element) == size_of(layout.dtype)) return {};
+    return fail(Code::mismatch, fmt::format("the fill value has {} bytes; an element of {} has {}", element.size(),
+                                            name(layout.dtype), size_of(layout.dtype)));
+}
 
 Result<Problem> common_extents(const Layout& source, const Layout& target) {
     RESHARD_CHECK(validate(source));
     RESHARD_CHECK(validate(target));
-    if (source.dtype != target.dtype || source.dims.size() != target.dims.size()) {
-        const auto same = same_array(source, target);  // the error says what differs
-        return tl::unexpected(same.error());
-    }
+    if (source.dims.size() != target.dims.size())
+        return fail(Code::mismatch, fmt::format("ranks differ: {} and {}", source.dims.size(), target.dims.size()));
     Problem common{source, target};
     for (std::size_t i = 0; i < source.dims.size(); ++i) {
         const Index extent = std::min(source.dims[i].extent, target.dims[i].extent);
@@ -109,46 +97,14 @@ Storages storages_within(const Layout& source, const Layout& target, Index rank)
 Result<void> fill_padding(const Layout& source, const Layout& target, Index rank, Elements out,
                           std::span<const std::byte> element) {
     RESHARD_CHECK(common_extents(source, target));
-    RESHARD_CHECK(can_fill(target, rank, out, element));
-    const Tile held = tile(target, rank);
-    fill_rest(out.bytes, extents(held), kept_of(held, source), element);
+    RESHARD_CHECK(is_element_of(target, element));
+    const Index bytes = saturating_multiply(count(tile(target, rank)), size_of(target.dtype));
+    if (out.dtype.value_or(target.dtype) != target.dtype || std::ssize(out.bytes) != bytes)
+        return fail(Code::mismatch,
+                    fmt::format("rank {} holds {} bytes of {}; `out` has {} bytes of {}", rank, bytes,
+                                name(target.dtype), out.bytes.size(), name(out.dtype.value_or(target.dtype))));
+    padding_of(source, target, rank, element).fill(out.bytes);
     return {};
-}
-
-Result<std::unique_ptr<PaddedMove>> PaddedMove::start(Backend& backend, const Layout& source, const Layout& target,
-                                                      ConstElements in, Elements out,
-                                                      std::span<const std::byte> element) {
-    Options options;
-    options.capabilities = backend.capabilities();
-    const Index rank = backend.rank();
-    // All ranks agree in prepare, a rank with an error too.
-    const auto judged = common_extents(source, target).and_then([&](const Problem& common) -> Result<Judged<Plan>> {
-        RESHARD_CHECK(fits("in", in.bytes, in.dtype, source, rank));
-        RESHARD_CHECK(can_fill(target, rank, out, element));
-        RESHARD_TRY(const auto& made, synthesize(common.source, common.target, options));
-        return made;
-    });
-    const Storages storages = judged ? storages_within(source, target, rank) : Storages{};
-    RESHARD_TRY(auto& executor, Executor::prepare(judged, backend, storages));
-    std::unique_ptr<PaddedMove> move(new PaddedMove(std::move(executor)));
-    std::span<std::byte> workspace;
-    if (const Index needed = move->executor_.workspace_bytes(); needed > 0) {
-        RESHARD_ASSIGN(move->workspace_, backend.allocate(needed));
-        workspace = move->workspace_->bytes().first(static_cast<std::size_t>(needed));
-    }
-    RESHARD_ASSIGN(move->bound_, move->executor_.bind(Buffers{in.bytes, out.bytes, workspace}));
-    RESHARD_ASSIGN(move->run_, move->bound_->start());
-    const Tile held = tile(target, rank);
-    fill_rest(out.bytes, extents(held), kept_of(held, source), element);  // the run leaves these bytes untouched
-    return move;
-}
-
-Result<void> PaddedMove::wait() { return run_->wait(); }
-
-Result<void> redistribute_padded(Backend& backend, const Layout& source, const Layout& target, ConstElements in,
-                                 Elements out, std::span<const std::byte> element) {
-    RESHARD_TRY(const auto& move, PaddedMove::start(backend, source, target, in, out, element));
-    return move->wait();
 }
 
 }  // namespace reshard

@@ -5,8 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "reshard/padding.hpp"
 #include "reshard/planner/view.hpp"
 #include "src/base/try.hpp"
+#include "src/execute/padding.hpp"
 
 namespace reshard {
 namespace {
@@ -36,12 +38,32 @@ Result<void> fit(const Layout& source, const Layout& target, ConstElements in, E
     return apart(in, out) ? Result<void>() : fail(Code::mismatch, "`in` and `out` overlap in memory");
 }
 
-// A transposition is a view of the source, in its memory.
+// The question that is planned: the transposed source, and with padding the elements that both ends have.
+Result<Problem> problem_of(const Redistribution& move) {
+    const auto& fill = move.options.fill;
+    RESHARD_TRY(const auto& source, permuted(move.source, move.options.permute));
+    if (!fill) return Problem{source, move.target};
+    RESHARD_CHECK(is_element_of(move.target, *fill));
+    return common_extents(source, move.target);
+}
+
+// A transposition is a view of the source, in its memory. The elements that both ends have lie within their tiles.
 Storages storages_of(const Redistribution& move, Index rank) {
+    const bool pads = move.options.fill.has_value();
     Storages storages = move.storages;
-    if (move.options.permute.empty()) return storages;
+    if (move.options.permute.empty() && !pads) return storages;
     storages.source = permuted(storages.source.value_or(row_major(tile(move.source, rank))), move.options.permute);
+    if (pads && !storages.target) storages.target = row_major(tile(move.target, rank));
     return storages;
+}
+
+// Null if the move writes all elements of the target.
+std::shared_ptr<const Padding> padding_of(const Redistribution& move, Index rank) {
+    if (!move.options.fill) return nullptr;
+    const auto source = permuted(move.source, move.options.permute);
+    Padding padding = padding_of(*source, move.target, rank, *move.options.fill);
+    if (padding.kept == padding.extents) return nullptr;
+    return std::make_shared<const Padding>(std::move(padding));
 }
 
 // Ranks that prepare compare the plan's fingerprint. A rank that has prepared already must not agree with them.
@@ -88,9 +110,17 @@ Result<std::unique_ptr<Ticket>> Redistributor::try_start(const Layout& source, c
     if (known == entries_.end()) well = validate(source).and_then([&] { return validate(target); });
     if (well) well = fit(source, target, in, out, backend_.rank());
     auto move = well.map([&] { return Redistribution{source, target, {}, options}; });
-    RESHARD_TRY(Executor* const executor, prepare(std::move(move), {}, 0));
-    RESHARD_TRY(const auto& bound, bind(*executor, in, out));
-    return bound->start();
+    RESHARD_CHECK(prepare(std::move(move), {}, 0));
+    Entry& entry = entries_.front();
+    RESHARD_TRY(const auto& bound, bind(entry.executor, in, out));
+    auto run = bound->start();
+    if (run) entry.pad(out);
+    return run;
+}
+
+// A run neither reads nor writes the padding, so it may be filled while the run is in flight.
+void Redistributor::Entry::pad(Elements out) const {
+    if (padding) padding->fill(out.bytes);
 }
 
 // The sizes of tiles are kept, since a small move takes no longer than it takes to find them.
@@ -109,6 +139,7 @@ Result<std::unique_ptr<Ticket>> Redistributor::start_known(Entry& entry, ConstEl
     };
     auto run = bind(entry.executor, in, out).and_then([&](const auto& bound) { return bound->start_if(agree); });
     if (!run && !agreed) RESHARD_CHECK(backend_.agree(tl::unexpected(run.error())));
+    if (run) entry.pad(out);
     return run;
 }
 
@@ -138,10 +169,10 @@ Redistributor::Entry& Redistributor::use(std::list<Entry>::iterator known) {
 
 Result<Executor*> Redistributor::prepare(Result<Redistribution> move, std::string_view name, std::uint64_t number) {
     const auto made = move.and_then([&](const Redistribution& one) -> Result<Judged<Plan>> {
-        RESHARD_TRY(const auto& source, permuted(one.source, one.options.permute));
+        RESHARD_TRY(const auto& problem, problem_of(one));
         Options options = options_;
         options.cast = options.cast || one.options.cast;
-        RESHARD_TRY(const auto& plan, plans_.synthesize({source, one.target}, options));
+        RESHARD_TRY(const auto& plan, plans_.synthesize(problem, options));
         return plan;
     });
     if (made && entries_.size() == executors_max) entries_.pop_back();
@@ -153,7 +184,9 @@ Result<Executor*> Redistributor::prepare(Result<Redistribution> move, std::strin
     };
     const std::size_t in_bytes = bytes(move->source);
     const std::size_t out_bytes = bytes(move->target);
-    entries_.push_front({std::move(*move), std::string(name), number, in_bytes, out_bytes, std::move(executor)});
+    auto padding = padding_of(*move, backend_.rank());
+    entries_.push_front(
+        {std::move(*move), std::string(name), number, in_bytes, out_bytes, std::move(padding), std::move(executor)});
     return &entries_.front().executor;
 }
 

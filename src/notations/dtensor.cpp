@@ -27,8 +27,8 @@
 #include <fmt/ranges.h>
 
 #include "src/base/try.hpp"
+#include "src/layout/flattened.hpp"
 #include "src/notations/chunks.hpp"
-#include "src/notations/flattened.hpp"
 #include "src/notations/peers.hpp"
 #include "src/notations/ragged.hpp"
 #include "src/text/scanner.hpp"
@@ -221,7 +221,7 @@ private:
     Result<void> flatten(Layout& layout) const {
         const Entry& entry = entries_[*flattens_];
         const auto cut = std::span(layout.dims).first(entry.ragged);
-        RESHARD_TRY(auto& flat, scanner_.at(flattened(cut, atoms_[*flattens_], entry.shares), entry.place_in_text));
+        RESHARD_TRY(auto& flat, scanner_.at(flattened(cut, {atoms_[*flattens_]}, entry.shares), entry.place_in_text));
         layout.dims.erase(layout.dims.begin() + 1, layout.dims.begin() + static_cast<std::ptrdiff_t>(entry.ragged));
         layout.dims.front() = std::move(flat);
         return {};

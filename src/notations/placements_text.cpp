@@ -1,11 +1,13 @@
 // Writes DTensor's placements. src/notations/dtensor.cpp has the grammar at its head.
 #include <algorithm>
 #include <functional>
+#include <ranges>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "src/base/try.hpp"
+#include "src/layout/flattened.hpp"
 #include "src/notations/peers.hpp"
 #include "src/notations/ragged.hpp"
 
@@ -43,9 +45,30 @@ std::optional<std::vector<bool>> averaged_axes(const Mesh& mesh, const std::vect
     return averaged;
 }
 
+// A RaggedShard whose axes stand behind the axes that cut the flattened dimensions.
+struct FlattenedEnd {
+    Layout layout;         // with the dimensions apart, and without the axis that deals out their tiles
+    std::size_t axis = 0;  // that deals them out
+    std::size_t dims = 0;  // leading dimensions that are flattened
+    std::vector<Index> units;
+};
+
+Result<std::optional<FlattenedEnd>> flattened_end(const Layout& layout) {
+    auto found = layout.dims.empty() ? std::nullopt : unflattened(layout.dims[0]);
+    if (!found) return std::nullopt;
+    RESHARD_TRY(const auto& axes, whole_axes(layout, found->axes));
+    if (axes.size() != 1) return cannot_say("DTensor", "tiles that several axes flatten");
+    FlattenedEnd end{layout, axes[0], found->dims.size(), std::move(found->units)};
+    end.layout.dims.erase(end.layout.dims.begin());
+    end.layout.dims.insert(end.layout.dims.begin(), found->dims.begin(), found->dims.end());
+    return end;
+}
+
 }  // namespace
 
-Result<std::string> format_placements(const Layout& layout) {
+Result<std::string> format_placements(const Layout& given) {
+    RESHARD_TRY(const auto& flat, flattened_end(given));
+    const Layout& layout = flat ? flat->layout : given;
     std::vector<std::string> words(layout.mesh.axes.size(), "Replicate()");
     std::string shapes;
     std::size_t first = words.size();  // that is not replicated
@@ -77,15 +100,20 @@ Result<std::string> format_placements(const Layout& layout) {
     for (std::size_t i = 0; i < partial.size(); ++i)
         words[partial[i]] =
             fmt::format("Partial({})", layout.reduction == Reduction::avg && !(*averaged)[i] ? "sum" : kind);
+    if (flat)
+        words[flat->axis] =
+            fmt::format("RaggedShard(dims=({}), local_units=({}))",
+                        fmt::join(std::views::iota(std::size_t{0}, flat->dims), ", "), fmt::join(flat->units, ", "));
     std::string text = "(";
     for (const std::string& word : words) text += (text.size() > 1 ? ", " : "") + word;
     text += words.size() == 1 ? ",)" : ")";
     if (!shapes.empty()) text += fmt::format(", sharding_shapes={{{}}}", shapes);
     // Other cuts than torch.chunk's, axis by axis, have no words; reading the text back tells.
     const auto back = parse_placements({layout.mesh, layout.dtype, shape(layout)}, text);
-    if (!back || !equivalent(*back, layout))
+    if (!back || !equivalent(*back, given))
         return cannot_say("DTensor", "where a dimension is cut: torch.chunk, axis by axis, cuts elsewhere");
-    return text;
+    // A Spec says the shape of the array whose dimensions are flattened.
+    return flat ? fmt::format("Spec({} on ({}))", text, fmt::join(shape(layout), ", ")) : text;
 }
 
 }  // namespace reshard::notation

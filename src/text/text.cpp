@@ -7,6 +7,7 @@
 
 #include "src/base/try.hpp"
 #include "src/layout/axes.hpp"
+#include "src/layout/flattened.hpp"
 #include "src/text/cut.hpp"
 #include "src/text/scanner.hpp"
 
@@ -89,7 +90,8 @@ std::string format(const Mesh& mesh) {
 
 namespace {
 
-Result<Dim> scan_dim(Scanner& scanner, const Mesh& mesh, AtomList& used) {
+// A dimension that is cut by itself.
+Result<Dim> scan_cut_dim(Scanner& scanner, const Mesh& mesh, AtomList& used) {
     Dim dim;
     RESHARD_ASSIGN(dim.extent, scanner.integer("the extent of a dimension"));
     if (scanner.take('@')) {
@@ -98,6 +100,32 @@ Result<Dim> scan_dim(Scanner& scanner, const Mesh& mesh, AtomList& used) {
         return notation::scan_cut(scanner, std::move(dim));
     }
     return dim;
+}
+
+// Dimensions as one: each of their tiles is flattened, and the axes behind them deal it out in units.
+Result<Dim> scan_flattened(Scanner& scanner, const Mesh& mesh, AtomList& used) {
+    const std::size_t begin = scanner.offset();
+    std::vector<Dim> dims;
+    do {
+        RESHARD_TRY(auto& dim, scan_cut_dim(scanner, mesh, used));
+        dims.push_back(std::move(dim));
+    } while (scanner.take(','));
+    RESHARD_CHECK(scanner.expect(')'));
+    RESHARD_CHECK(scanner.expect('@'));
+    RESHARD_TRY(const auto& axes, notation::scan_dim_axes(scanner, mesh, used));
+    if (combinations(axes) > devices_max)
+        return scanner.error(Code::unsupported, fmt::format("more than {} shards of a flattened tile", devices_max),
+                             begin);
+    std::vector<Index> units(static_cast<std::size_t>(combinations(axes)), 1);
+    if (scanner.take('[')) {
+        RESHARD_ASSIGN(units, notation::scan_numbers(scanner, "the units of a shard", 0));
+        RESHARD_CHECK(scanner.expect(']'));
+    }
+    return scanner.at(flattened(dims, axes, units), begin);
+}
+
+Result<Dim> scan_dim(Scanner& scanner, const Mesh& mesh, AtomList& used) {
+    return scanner.take('(') ? scan_flattened(scanner, mesh, used) : scan_cut_dim(scanner, mesh, used);
 }
 
 }  // namespace
@@ -169,16 +197,30 @@ std::string format_atoms(const Mesh& mesh, const AtomList& atoms) {
     return names == 1 ? text : "(" + text + ")";
 }
 
+std::string format_cut_dim(const Mesh& mesh, const Dim& dim, const std::string& cut) {
+    if (dim.atoms.empty()) return fmt::format("{}", dim.extent);
+    return fmt::format("{}@{}{}", dim.extent, format_atoms(mesh, dim.atoms), cut);
+}
+
+// A dimension whose cut would be a list of pieces may be flattened ones.
+std::string format_dim(const Mesh& mesh, const Dim& dim) {
+    const std::string cut = notation::format_cut(dim);
+    const auto flat = cut.find(':') == std::string::npos ? std::nullopt : unflattened(dim);
+    if (!flat) return format_cut_dim(mesh, dim, cut);
+    std::string text;
+    for (const Dim& one : flat->dims)
+        text += (text.empty() ? "" : ",") + format_cut_dim(mesh, one, notation::format_cut(one));
+    text = fmt::format("({})@{}", text, format_atoms(mesh, flat->axes));
+    const bool even = std::ranges::all_of(flat->units, [](Index units) { return units == 1; });
+    return even ? text : fmt::format("{}[{}]", text, fmt::join(flat->units, ","));
+}
+
 }  // namespace
 
 std::string format(const Layout& layout) {
     std::string text = fmt::format("{}[", name(layout.dtype));
-    for (std::size_t i = 0; i < layout.dims.size(); ++i) {
-        const Dim& dim = layout.dims[i];
-        text += fmt::format("{}{}", i > 0 ? "," : "", dim.extent);
-        if (!dim.atoms.empty())
-            text += fmt::format("@{}{}", format_atoms(layout.mesh, dim.atoms), notation::format_cut(dim));
-    }
+    for (std::size_t i = 0; i < layout.dims.size(); ++i)
+        text += (i > 0 ? "," : "") + format_dim(layout.mesh, layout.dims[i]);
     text += "]";
     if (!layout.unreduced.empty()) {
         const std::string_view kind = layout.reduction == Reduction::sum ? "U" : name(layout.reduction);

@@ -28,6 +28,7 @@ int main(void) {
     SIZE(reshard_page_request), LAST(reshard_page_request, end_token);
     SIZE(reshard_peer_rows), LAST(reshard_peer_rows, end);
     SIZE(reshard_local_options), LAST(reshard_local_options, timeout_ms);
+    SIZE(reshard_move_options), LAST(reshard_move_options, permute_count);
     SIZE(reshard_storage), LAST(reshard_storage, dims);
     SIZE(reshard_sizes), LAST(reshard_sizes, footprint_bytes);
     SIZE(reshard_buffers), LAST(reshard_buffers, workspace_bytes);

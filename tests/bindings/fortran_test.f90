@@ -14,6 +14,7 @@ program fortran_test
     call reshard_mesh_parse('x=4', mesh, error)
     call expect(error%code == reshard_ok, 'a mesh')
     call matrices()
+    call transposed_cast_and_padded()
     call scalars_of_each_type()
     call plans()
     call registered()
@@ -89,6 +90,51 @@ contains
         call expect(error%code == reshard_mismatch, 'too small an array')
         call reshard_release(by_rows)
         call reshard_release(by_columns)
+    end subroutine
+
+    ! The matrix a(37, 11) of real64, with a(i, j) = 100 i + j + 1/3, becomes b(16, 37) of real32. Rows 12 to 16 of b are
+    ! padding. A second move strips and widens it.
+    subroutine transposed_cast_and_padded()
+        type(reshard_layout) :: wide, narrow
+        real(real64), allocatable :: rows(:, :), back(:, :)
+        real(real32), allocatable :: columns(:, :)
+        integer(int64), allocatable :: extents(:), first(:)
+        real(real32) :: wanted
+        integer :: i, j, again, wrong
+        wide = layout('f64[11,37@x]')
+        narrow = layout('f32[37,16@x]')
+        call reshard_tile(wide, rank, extents, first, error)
+        allocate (rows(extents(2), extents(1)), back(extents(2), extents(1)))
+        do j = 1, size(rows, 2)
+            do i = 1, size(rows, 1)
+                rows(i, j) = 100*(first(2) + i) + first(1) + j + 1d0/3
+            end do
+        end do
+        call reshard_tile(narrow, rank, extents, first, error)
+        allocate (columns(extents(2), extents(1)))
+        do again = 1, 2
+            columns = 0
+            call reshard_redistribute(MPI_COMM_WORLD, wide, narrow, rows, columns, error, permute=[2, 1], fill=-7.5)
+            call expect(error%code == reshard_ok, 'transpose, cast and pad')
+            wrong = 0
+            do j = 1, size(columns, 2)
+                do i = 1, size(columns, 1)
+                    wanted = -7.5
+                    if (first(2) + i <= 11) wanted = real(100*(first(1) + j) + first(2) + i + 1d0/3, real32)
+                    if (columns(i, j) /= wanted) wrong = wrong + 1
+                end do
+            end do
+            call expect(wrong == 0, 'every element, transposed, cast and padded')
+        end do
+        back = 0
+        call reshard_redistribute(MPI_COMM_WORLD, narrow, wide, columns, back, error, permute=[2, 1], fill=0d0)
+        call expect(error%code == reshard_ok, 'transpose, cast and strip')
+        call expect(all(back == real(rows, real32)), 'every element on the way back')
+        call reshard_redistribute(MPI_COMM_WORLD, wide, narrow, rows, columns, error, permute=[1, 1], fill=0.)
+        call expect(error%code == reshard_mismatch, 'an order that names a dimension twice')
+        call expect(index(error%message, 'once') > 0, 'the order in words')
+        call reshard_release(wide)
+        call reshard_release(narrow)
     end subroutine
 
     ! Rank r has 2 elements, r and r + 10. Afterwards all ranks have all elements.

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import resource
+import struct
 import subprocess
 
 import layout_of
@@ -96,6 +97,24 @@ class Files(tool.Case):
             with self.subTest(source):
                 self.setUp()
                 self.whole("<f8", "x=2,y=2", source, target, shape, fortran=True)
+
+    def test_padding_and_transposition(self):
+        """Elements are kept, moved to the transposed place, or the fill value, -2; the others are dropped."""
+        for fortran in (False, True):
+            for order, shape in (("0,1", (8, 4)), ("1,0", (4, 9)), ("1,0", (7, 3))):
+                with self.subTest(fortran=fortran, order=order, shape=shape):
+                    self.setUp()
+                    elements = random_elements("<i4", (6, 5))
+                    npy_file.write(self.path("in.npy"), "<i4", (6, 5), elements, fortran)
+                    target = "i32[%d,%d@(y,x)]" % shape
+                    self.move("x=2,y=2", "i32[6@x,5@y]", target, "--input", "in.npy", "--output", "out.npy",
+                              "--permute", order, "--pad", "-2", "--tiles", "tiles")
+                    padding = struct.pack("<i", -2)
+                    wanted = {index: elements.get(index if order == "0,1" else index[::-1], padding)
+                              for index in npy_file.indices(shape, False)}
+                    out = npy_file.read(self.path("out.npy"))
+                    self.assertEqual((out.shape, out.fortran), (shape, fortran))
+                    self.assertEqual(out.elements, wanted)
 
     def test_fortran_order_of_the_other_byte_order(self):
         self.whole(">f8", "x=2,y=2", "f64[6@x,5@y]", "f64[6@y,5@x]", (6, 5), fortran=True, version=(2, 0))

@@ -1,4 +1,5 @@
-// A move that casts f64 to f32 and transposes, between ranks of this process: in one call, and planned first.
+// A move that casts f64 to f32, transposes and pads, between ranks of this process: in one call, and without padding
+// planned first.
 #include <cstdio>
 
 #include <reshard/backends/local.hpp>
@@ -26,14 +27,15 @@ int wrong_in(const std::vector<float>& elements, const Layout& target, Index ran
     std::size_t at = 0;
     for (Index j = 0; j < own[0].size(); ++j)
         for (Index i = 0; i < own[1].size(); ++i)
-            if (elements[at++] != static_cast<float>(value(own[1].at(i), own[0].at(j)))) ++wrong;
+            if (elements[at++] != (own[0].at(j) < 8 ? static_cast<float>(value(own[1].at(i), own[0].at(j))) : -1.0F))
+                ++wrong;
     return wrong;
 }
 
 Result<void> in_one_call(local::World& world, const Layout& source, const Layout& target,
                          std::span<const ConstElements> in, std::span<const Elements> out) {
     // [README cast_and_transpose]
-    MoveOptions options{.cast = true, .permute = {1, 0}};
+    MoveOptions options{.cast = true, .permute = {1, 0}, .fill = fill_of(-1.0F)};
     return local::redistribute(world, source, target, in, out, options);  // or redistribute(backend, ...)
     // [README cast_and_transpose end]
 }
@@ -56,21 +58,22 @@ int main() {
     const Mesh mesh{{"x", 4}};
     const Layout source = make_layout(mesh, DType::f64, {6, 8}, P{"x", {}}).value();
     const Layout target = make_layout(mesh, DType::f32, {8, 6}, P{"x", {}}).value();
+    const Layout padded = make_layout(mesh, DType::f32, {10, 6}, P{"x", {}}).value();
     std::vector<std::vector<double>> sources;
     std::vector<std::vector<float>> targets;
     for (Index rank = 0; rank < 4; ++rank) {
         sources.push_back(source_tile(source, rank));
-        targets.emplace_back(tile_count(target, rank));
+        targets.emplace_back(tile_count(padded, rank));
     }
     local::World world(4);
     const std::vector<ConstElements> in(sources.begin(), sources.end());
     const std::vector<Elements> out(targets.begin(), targets.end());
-    if (const auto moved = in_one_call(world, source, target, in, out); !moved) {
+    if (const auto moved = in_one_call(world, source, padded, in, out); !moved) {
         std::puts(moved.error().message.c_str());
         return 1;
     }
     int wrong = 0;
-    for (Index rank = 0; rank < 4; ++rank) wrong += wrong_in(targets[static_cast<std::size_t>(rank)], target, rank);
+    for (Index rank = 0; rank < 4; ++rank) wrong += wrong_in(targets[static_cast<std::size_t>(rank)], padded, rank);
     std::vector<Executor> executors;
     for (Index rank = 0; rank < 4; ++rank) executors.push_back(planned_first(world.rank(rank), source, target).value());
     std::printf("%d wrong, a workspace of %d bytes\n", wrong, static_cast<int>(executors.front().workspace_bytes()));

@@ -35,6 +35,8 @@ void add_problem(CLI::App& command, Question& question) {
     option(command, "--array", question.array, "ARRAY", "element type and shape, f32[8,4], for notations without them");
     option(command, "--permute", question.permute, "ORDER",
            "transpose on the way: 1,0,2 makes dimension 1 of the source dimension 0 of the target, and so on");
+    option(command, "--pad", question.pad, "VALUE",
+           "the extents may differ: elements that the source lacks get this value, the others are dropped");
     option(command, "--target-array", question.target_array, "ARRAY", "the same for a target of another shape");
 }
 

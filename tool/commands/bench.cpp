@@ -214,8 +214,8 @@ Result<int> bench(const Arguments& arguments) {
     const Question question = own ? arguments.question : with_default_problem(arguments.question, ranks_started);
     RESHARD_TRY(auto& asked, understand(question));
     remark(asked.note);
-    if (!asked.permute.empty())
-        return fail(Code::unsupported, "bench moves in one order of dimensions: not every contestant transposes");
+    if (!asked.keeps_places())
+        return fail(Code::unsupported, "bench neither transposes nor pads: not every contestant does");
     if (asked.options.limits.memory.donate)
         return fail(Code::usage, "bench moves one source again and again: it cannot be donated");
     RESHARD_TRY(auto& ranks, make_ranks(arguments.backend, rank_count(asked.problem),

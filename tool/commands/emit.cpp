@@ -27,8 +27,8 @@ Result<int> emit(const Arguments& arguments) {
     Question question = arguments.question;
     question.vocabulary = question.vocabulary.value_or("collectives");
     RESHARD_TRY(const auto& asked, understand(question));
-    if (!asked.permute.empty())
-        return fail(Code::unsupported, "a tile program does not transpose: transpose the tile beside it");
+    if (!asked.keeps_places())
+        return fail(Code::unsupported, "a tile program neither transposes nor pads: change the tile beside it");
     RESHARD_CHECK(has_program(asked.written));
     remark(asked.note);
     RESHARD_TRY(const auto& made, planned(asked, question));

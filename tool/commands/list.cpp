@@ -31,7 +31,8 @@ Result<Request> read_problem(const ProblemLine& line, const Question& common) {
     RESHARD_TRY(Question question, line.question);
     QuestionOptions& options = question;
     if (options != QuestionOptions{}) return fail(Code::usage, "the options of a list are those of the command line");
-    if (question.permute) return fail(Code::usage, "permute is for one array, not for an array of a list");
+    if (question.permute || question.pad)
+        return fail(Code::usage, "permute and pad are for one array, not for an array of a list");
     options = common;
     return understand(question);
 }

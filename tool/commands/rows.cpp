@@ -28,10 +28,10 @@ WrittenMove written(Schedule schedule, std::function<std::pair<std::string, std:
 
 Result<WrittenMove> one_array(const Arguments& arguments) {
     RESHARD_TRY(const auto& asked, understand(arguments.question));
-    if (!asked.permute.empty())
+    if (!asked.keeps_places())
         return fail(Code::usage,
-                    "rows do not transpose: give the source in the order of the target, and say in "
-                    "--source-storage how its tiles lie");
+                    "rows neither transpose nor pad: give the source in the order of the target and the elements that "
+                    "both have, and say in --source-storage and --target-storage how the tiles lie");
     remark(asked.note);
     const auto& [source, target] = asked.problem;
     RankStorages storages;

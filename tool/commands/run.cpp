@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "reshard/padding.hpp"
 #include "reshard/planner/view.hpp"
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
@@ -28,9 +29,24 @@ struct Job {
     std::optional<DType> raw;  // what raw elements of the input are
 };
 
-// The source as the caller has it. A transposition sees it in another order.
+// The source as the caller has it. A transposition sees it in another order, and padding without some elements.
 const Layout& source_of(const Job& job) {
-    return job.asked.permute.empty() ? job.asked.problem.source : job.asked.written.source;
+    return job.asked.keeps_places() ? job.asked.problem.source : job.asked.written.source;
+}
+
+// The layouts of the tiles. A plan may see the ends of a reshape in another shape.
+const Layout& source_tiles(const Job& job) {
+    return job.asked.keeps_places() ? job.made.plan().source : job.asked.written.source;
+}
+const Layout& target_tiles(const Job& job) {
+    return job.asked.changes.fill ? job.asked.written.target : job.made.plan().target;
+}
+
+Session::TileBytes bytes_of_tiles(const Job& job, Index rank) {
+    const auto bytes = [&](const Layout& layout) {
+        return saturating_multiply(count(tile(layout, rank)), size_of(layout.dtype));
+    };
+    return {bytes(source_tiles(job)), bytes(target_tiles(job))};
 }
 
 // The array's values on one rank, and how it lies in files.
@@ -40,8 +56,14 @@ struct Opened {
 };
 
 std::unique_ptr<Values> values_of_target(const Job& job, const Opened& opened) {
-    return changed(*opened.values, {source_of(job).dtype, job.asked.problem.target.dtype, job.asked.permute,
-                                    opened.style.fortran_order});
+    const MoveOptions& changes = job.asked.changes;
+    ValuesChange change{source_of(job).dtype, job.asked.problem.target.dtype, changes.permute,
+                        opened.style.fortran_order};
+    if (changes.fill) {
+        change.fill = changes.fill;
+        change.extents = shape(*permuted(job.asked.written.source, changes.permute));
+    }
+    return changed(*opened.values, std::move(change));
 }
 
 FileStyle style_of_target(const Job& job, FileStyle style) {
@@ -76,12 +98,26 @@ Result<Opened> open_values(const Job& job) {
 // The file's order is kept in memory, and the move is left to go from one column-major tile to the other. A transposed
 // source is a view of the tile.
 Storages storages_of(const Job& job, Index rank, bool fortran_order) {
-    if (!fortran_order && job.asked.permute.empty()) return {};
-    const bool transposes = !job.asked.permute.empty();
-    const Tile held = tile(transposes ? source_of(job) : job.made.plan().source, rank);
-    const Tile wanted = tile(job.made.plan().target, rank);
+    if (!fortran_order && job.asked.keeps_places()) return {};
+    const Tile held = tile(source_tiles(job), rank);
+    const Tile wanted = tile(target_tiles(job), rank);
     const Storage source = fortran_order ? column_major(held) : row_major(held);
-    return {permuted(source, job.asked.permute), fortran_order ? column_major(wanted) : row_major(wanted)};
+    return {permuted(source, job.asked.changes.permute), fortran_order ? column_major(wanted) : row_major(wanted)};
+}
+
+// Writes the fill value to the elements of a target tile that have none in the source.
+Result<void> pad(const Job& job, Index rank, bool fortran_order, std::span<std::byte> tile) {
+    const MoveOptions& changes = job.asked.changes;
+    if (!changes.fill) return {};
+    Problem ends = job.asked.written;
+    RESHARD_ASSIGN(ends.source, permuted(ends.source, changes.permute));
+    if (fortran_order) {  // row-major in the dimensions from the last to the first
+        std::vector<Index> backwards;
+        for (Index dim = std::ssize(ends.source.dims); dim-- > 0;) backwards.push_back(dim);
+        RESHARD_ASSIGN(ends.source, permuted(ends.source, backwards));
+        RESHARD_ASSIGN(ends.target, permuted(ends.target, backwards));
+    }
+    return fill_padding(ends.source, ends.target, rank, tile, *changes.fill);
 }
 
 // Both are written before either has its name.
@@ -91,15 +127,12 @@ Result<void> write_files(Rank& rank, const Job& job, const Opened& opened, Sessi
     std::optional<NewFolder> folder;
     std::optional<NewFile> array;
     if (!tiles.empty()) {
-        // A plan may see the ends of a reshape in another shape.
-        const Layout& source = job.asked.permute.empty() ? job.made.plan().source : source_of(job);
-        RESHARD_ASSIGN(folder,
-                       write_tiles(rank, tiles, {source, opened.style, mover.source()},
-                                   {job.made.plan().target, style_of_target(job, opened.style), mover.target()}));
+        RESHARD_ASSIGN(folder, write_tiles(rank, tiles, {source_tiles(job), opened.style, mover.source()},
+                                           {target_tiles(job), style_of_target(job, opened.style), mover.target()}));
     }
     if (!output.empty()) {
-        RESHARD_ASSIGN(array, write_array(rank, output, job.made.plan().target, style_of_target(job, opened.style),
-                                          mover.target()));
+        RESHARD_ASSIGN(
+            array, write_array(rank, output, target_tiles(job), style_of_target(job, opened.style), mover.target()));
     }
     Result<void> named;
     if (folder) named = folder->commit();
@@ -118,21 +151,21 @@ RunReport report_of(Rank& rank, const Job& job, Session& mover, const ResidentGr
 }
 
 Result<RunReport> move_and_verify(Rank& rank, const Job& job) {
-    const Plan& plan = job.made.plan();
     Progress progress(rank.index() == 0);
     RESHARD_CHECK(may_write(rank, job.arguments.output, job.arguments.tiles));
     RESHARD_TRY(const auto& opened, agree(rank, open_values(job)));
     const bool fortran = opened.style.fortran_order;
     const ResidentGrowth growth;
-    RESHARD_TRY(auto& mover, Session::make(rank, rank.backend(), job.made, storages_of(job, rank.index(), fortran)));
-    const Layout& source = job.asked.permute.empty() ? plan.source : source_of(job);
-    const auto filled = fill(*opened.values, source, rank.index(), fortran, mover->source(), progress);
+    RESHARD_TRY(auto& mover, Session::make(rank, rank.backend(), job.made, storages_of(job, rank.index(), fortran),
+                                           TileMemory::allocated, bytes_of_tiles(job, rank.index())));
+    const auto filled = fill(*opened.values, source_tiles(job), rank.index(), fortran, mover->source(), progress);
     RESHARD_CHECK(agree(rank, filled));
     mover->wipe();
     progress.at("moving", 0, 1);
     RESHARD_TRY(const auto& seconds, mover->move(rank));
+    RESHARD_CHECK(agree(rank, pad(job, rank.index(), fortran, mover->target())));
     const auto wanted = values_of_target(job, opened);
-    RESHARD_TRY(const auto& verified, verify(rank, *wanted, plan.target, fortran, mover->target(), progress));
+    RESHARD_TRY(const auto& verified, verify(rank, *wanted, target_tiles(job), fortran, mover->target(), progress));
     RunReport report = report_of(rank, job, *mover, growth);
     report.seconds = seconds;
     report.verified = verified;

@@ -16,7 +16,9 @@ std::vector<Index> backwards(const std::vector<Index>& order) {
 class Changed final : public Values {
 public:
     Changed(Values& values, ValuesChange change) : values_(values), change_(std::move(change)) {
-        if (change_.fortran_order) change_.permute = backwards(change_.permute);
+        if (!change_.fortran_order) return;
+        change_.permute = backwards(change_.permute);
+        std::ranges::reverse(change_.extents);
     }
 
     Result<void> part(const Box& box, Index summand, std::span<std::byte> into) override {
@@ -24,6 +26,19 @@ public:
     }
 
     Result<void> total(const Box& box, std::span<std::byte> into) override {
+        const Region dense = packed_region(box, size_of(change_.to));
+        if (!change_.fill) return change(box, dense, into);
+        Box source;
+        for (const Index extent : change_.extents) source.push_back({0, extent});
+        const Box common = intersect(box, source);
+        for (std::size_t at = 0; at < into.size(); at += change_.fill->size())
+            std::ranges::copy(*change_.fill, into.begin() + static_cast<std::ptrdiff_t>(at));
+        return count(common) == 0 ? Result<void>() : change(common, within(dense, box, common), into);
+    }
+
+private:
+    // Writes the elements of the box to a region of `into`.
+    Result<void> change(const Box& box, const Region& target, std::span<std::byte> into) {
         Box before = box;
         for (std::size_t i = 0; i < change_.permute.size(); ++i) before[dim(i)] = box[i];
         const Index size = size_of(change_.from);
@@ -35,7 +50,6 @@ public:
             source.extents[i] = dense.extents[dim(i)];
             source.strides_bytes[i] = dense.strides_bytes[dim(i)];
         }
-        const Region target = packed_region(box, size_of(change_.to));
         if (change_.from == change_.to)
             BoxCopy(source, target).run(read_.data(), into.data());
         else
@@ -43,7 +57,6 @@ public:
         return {};
     }
 
-private:
     [[nodiscard]] std::size_t dim(std::size_t i) const { return static_cast<std::size_t>(change_.permute[i]); }
 
     Values& values_;

@@ -1,4 +1,4 @@
-// The values that a target should hold if the move casts or transposes.
+// The values that a target should hold if the move casts, transposes or pads.
 #pragma once
 
 #include "tool/data/values.hpp"
@@ -11,6 +11,8 @@ struct ValuesChange {
     DType to = DType::f32;
     std::vector<Index> permute = {};  ///< as MoveOptions::permute
     bool fortran_order = false;       ///< boxes list the dimensions from the last to the first
+    std::optional<std::vector<std::byte>> fill = std::nullopt;  ///< as MoveOptions::fill; not without bytes
+    std::vector<Index> extents = {};  ///< of the source in the order of the target, if there is a fill value
 };
 
 /// The values of the target. `values` are the source's, and must outlive the result. They are read as the source has

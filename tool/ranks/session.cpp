@@ -41,12 +41,12 @@ MemoryTaken memory_taken(Rank& rank, const ResidentGrowth& growth, const Account
 }
 
 Result<std::unique_ptr<Session>> Session::make(Rank& rank, Backend& backend, const Judged<Plan>& plan,
-                                               const Storages& storages, TileMemory tiles) {
+                                               const Storages& storages, TileMemory tiles, const TileBytes& least) {
     RESHARD_TRY(auto& executor, agree(rank, Executor::prepare(plan, backend, storages)));
     std::unique_ptr<Session> mover(new Session(std::move(executor), backend, plan.limits().memory.donate));
     const RankPlan& mine = mover->rank_plan();
-    mover->accounted_ = {mine.source_bytes, mine.target_bytes, mover->executor_.workspace_bytes(),
-                         mover->executor_.staging_bytes()};
+    mover->accounted_ = {std::max(mine.source_bytes, least.source), std::max(mine.target_bytes, least.target),
+                         mover->executor_.workspace_bytes(), mover->executor_.staging_bytes()};
     const Accounted& bytes = mover->accounted_;
     const Index wanted = saturating_add(saturating_add(bytes.source, bytes.target), bytes.workspace);
     RESHARD_CHECK(enough_memory(rank, wanted));

@@ -37,11 +37,17 @@ enum class TileMemory { allocated, callers, registered };
 
 class Session {
 public:
+    /// The bytes of the tiles, if they are larger than the parts of them that move.
+    struct TileBytes {
+        Index source = 0;
+        Index target = 0;
+    };
     /// Collective. `backend` is the rank's own or a baseline's, and must outlive the mover. Errors, on all ranks: as
     /// Executor::prepare; infeasible (the machine lacks the memory); backend.
     [[nodiscard]] static Result<std::unique_ptr<Session>> make(Rank& rank, Backend& backend, const Judged<Plan>& plan,
                                                                const Storages& storages = {},
-                                                               TileMemory tiles = TileMemory::allocated);
+                                                               TileMemory tiles = TileMemory::allocated,
+                                                               const TileBytes& least = {0, 0});
 
     /// The tiles in the program's memory. If the backend is on a device, they are copies, which a move brings to the
     /// device and back. After a move the contents of a donated source are unspecified.

@@ -57,6 +57,7 @@ const Fields& fields_of(bool options) {
                                       {"array", field_of(&Question::array)},
                                       {"target_array", field_of(&Question::target_array)},
                                       {"permute", field_of(&Question::permute)},
+                                      {"pad", field_of(&Question::pad)},
                                       {"options", {"an object", never}}};
     return options ? of_options : of_problem;
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "files/formats/zarr_elements.hpp"
+#include "reshard/padding.hpp"
 #include "reshard/planner/view.hpp"
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
@@ -55,6 +57,15 @@ Result<std::vector<Index>> parse_order(const std::string& text) {
         begin = end + 1;
     }
     return order;
+}
+
+// The bytes of an element, from text as JSON or zarr writes it: 0, -1.5, true, NaN, 0x7fc00000, [0,1].
+Result<std::vector<std::byte>> parse_element(DType dtype, const std::string& text) {
+    const files::Json json = files::Json::parse(text, nullptr, false);
+    const auto bytes = files::fill_bytes({dtype, {}, false}, json.is_discarded() ? files::Json(text) : json);
+    if (!bytes) return fail(Code::mismatch, fmt::format("'{}' is no {}", text.substr(0, 40), name(dtype)));
+    const auto* const first = reinterpret_cast<const std::byte*>(bytes->data());
+    return std::vector<std::byte>(first, first + bytes->size());
 }
 
 // A machine's text has lines; the name of one that is built in has none.
@@ -145,15 +156,20 @@ Result<Request> understand(const Question& question) {
     RESHARD_ASSIGN(asked.written, read_problem(question));
     Problem ends = asked.written;
     if (question.permute) {
-        RESHARD_ASSIGN(asked.permute, in("permute", parse_order(*question.permute)));
-        RESHARD_ASSIGN(ends.source, in("permute", permuted(ends.source, asked.permute)));
-        if (shape(ends.source) != shape(ends.target))
+        RESHARD_ASSIGN(asked.changes.permute, in("permute", parse_order(*question.permute)));
+        RESHARD_ASSIGN(ends.source, in("permute", permuted(ends.source, asked.changes.permute)));
+        if (!question.pad && shape(ends.source) != shape(ends.target))
             return fail(Code::mismatch, fmt::format("permute: the source is {} in this order, and the target is {}",
                                                     format(ends.source), format(ends.target)));
+    }
+    if (question.pad) {
+        RESHARD_ASSIGN(asked.changes.fill, in("pad", parse_element(ends.target.dtype, *question.pad)));
+        RESHARD_ASSIGN(ends, in("pad", common_extents(ends.source, ends.target)));
     }
     RESHARD_ASSIGN(asked.problem, in("source and target", to_common_shape(ends)));
     asked.note = note_on(ends);
     RESHARD_CHECK(read_options(question, asked.options));
+    asked.changes.cast = asked.options.cast;
     for (const std::string& text : question.first_steps) {
         RESHARD_TRY(auto& step, read_step(asked.problem.source.mesh, text));
         asked.options.first_steps.push_back(std::move(step));

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "reshard/move_options.hpp"
 #include "reshard/notations/notation.hpp"
 #include "reshard/synthesize.hpp"
 
@@ -37,6 +38,7 @@ struct Question : QuestionOptions {
     std::optional<std::string> array;         ///< f32[8,4], where the notation does not say it
     std::optional<std::string> target_array;  ///< of the target, when it is reshaped
     std::optional<std::string> permute;       ///< 1,0,2: the source's dimensions in the order of the target
+    std::optional<std::string> pad;           ///< the value of elements that only the target has
     std::vector<std::string> first_steps;     ///< `kind layout` each, on the source's mesh
     friend bool operator==(const Question&, const Question&) = default;
 };
@@ -44,9 +46,12 @@ struct Question : QuestionOptions {
 struct Request {
     Problem problem;  ///< between ends of one shape
     Options options;
-    Problem written = {};   ///< the same between the ends that the question has
-    std::vector<Index> permute = {};  ///< dimension i of the target is dimension permute[i] of the source as written
-    std::string note = {};  ///< note_on what is written
+    Problem written = {};      ///< the same between the ends that the question has
+    MoveOptions changes = {};  ///< how the array changes from the source to the target as they are written
+    std::string note = {};     ///< note_on what is written
+
+    /// True if the question neither transposes nor pads.
+    [[nodiscard]] bool keeps_places() const { return changes.permute.empty() && !changes.fill; }
 };
 
 /// Whether texts in this notation contain their mesh.

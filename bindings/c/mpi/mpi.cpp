@@ -61,16 +61,29 @@ int reshard_mpi_backend_f(MPI_Fint communicator, const reshard_mpi_options* opti
 
 int reshard_mpi_redistribute(MPI_Comm communicator, const reshard_layout* source, const reshard_layout* target,
                              const void* in, int64_t in_bytes, void* out, int64_t out_bytes, reshard_error** error) {
+    return reshard_mpi_redistribute_with(communicator, source, target, nullptr, in, in_bytes, out, out_bytes, error);
+}
+
+int reshard_mpi_redistribute_with(MPI_Comm communicator, const reshard_layout* source, const reshard_layout* target,
+                                  const reshard_move_options* options, const void* in, int64_t in_bytes, void* out,
+                                  int64_t out_bytes, reshard_error** error) {
     return answer(error, [&]() -> Result<void> {
         RESHARD_CHECK(same_version());
         RESHARD_TRY(const auto& backend, mpi::backend_of(communicator));
-        return move_tiles(*backend, source, target, in, in_bytes, out, out_bytes);
+        return move_tiles(*backend, source, target, options, in, in_bytes, out, out_bytes);
     });
 }
 
 int reshard_mpi_redistribute_f(MPI_Fint communicator, const reshard_layout* source, const reshard_layout* target,
                                const void* in, int64_t in_bytes, void* out, int64_t out_bytes, reshard_error** error) {
     return reshard_mpi_redistribute(from_fortran(communicator), source, target, in, in_bytes, out, out_bytes, error);
+}
+
+int reshard_mpi_redistribute_with_f(MPI_Fint communicator, const reshard_layout* source, const reshard_layout* target,
+                                    const reshard_move_options* options, const void* in, int64_t in_bytes, void* out,
+                                    int64_t out_bytes, reshard_error** error) {
+    return reshard_mpi_redistribute_with(from_fortran(communicator), source, target, options, in, in_bytes, out,
+                                         out_bytes, error);
 }
 
 int reshard_mpi_clear(MPI_Comm communicator, reshard_error** error) {

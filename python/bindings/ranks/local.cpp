@@ -12,7 +12,6 @@
 #include "python/bindings/programs/runner.hpp"
 #include "python/bindings/waiting.hpp"
 #include "reshard/backends/local.hpp"
-#include "reshard/padding.hpp"
 
 namespace reshard::python {
 namespace {
@@ -46,27 +45,6 @@ std::unique_ptr<LocalRanks> make_ranks(Index ranks, double timeout) {
     return std::make_unique<LocalRanks>(ranks, options);
 }
 
-// All ranks start, also after an error, so that all of them make the same calls.
-Result<void> move_padded(local::World& world, const Layout& source, const Layout& target,
-                         std::span<const ConstElements> in, std::span<const Elements> out,
-                         std::span<const std::byte> element) {
-    Result<void> moved;
-    std::vector<std::unique_ptr<PaddedMove>> runs;
-    for (std::size_t rank = 0; rank < in.size(); ++rank) {
-        auto run =
-            PaddedMove::start(world.rank(static_cast<Index>(rank)), source, target, in[rank], out[rank], element);
-        if (run)
-            runs.push_back(*std::move(run));
-        else if (moved)
-            moved = tl::unexpected(run.error());
-    }
-    for (const auto& run : runs) {
-        const auto done = run->wait();
-        if (!done && moved) moved = done;
-    }
-    return moved;
-}
-
 void move(LocalRanks& ranks, const std::vector<nb::object>& tiles, const Layout& source, const Layout& target,
           const std::vector<nb::object>& out, bool cast, const std::vector<Index>& permute, nb::handle fill) {
     expect_home(ranks.home, "local ranks");
@@ -92,15 +70,13 @@ void move(LocalRanks& ranks, const std::vector<nb::object>& tiles, const Layout&
         written.push_back(to.back().write());
     }
     expect_apart(arrays);
-    const MoveOptions options{cast, permute};
-    const auto element = element_of(fill, options);
+    const MoveOptions options = changes_of(cast, permute, fill);
     unwrap(waiting([&]() -> Result<void> {
         std::unique_lock alone(ranks.moving, std::defer_lock);
         while (!alone.try_lock_for(Interrupt::interval)) {
             if (Interrupt::raised()) return fail(Code::backend, Interrupt::words);
         }
-        return element ? move_padded(ranks.world, source, target, in, written, *element)
-                       : local::redistribute(ranks.world, source, target, in, written, options);
+        return local::redistribute(ranks.world, source, target, in, written, options);
     }));
     for (DenseTile& tile : to) tile.finish();
 }

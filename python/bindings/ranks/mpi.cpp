@@ -15,7 +15,6 @@
 #include "python/bindings/executors.hpp"
 #include "python/bindings/files.hpp"
 #include "python/bindings/programs/runner.hpp"
-#include "reshard/padding.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::python {
@@ -50,13 +49,9 @@ void redistribute(std::uintptr_t address, nb::handle array, const Layout& source
     const DenseTile from(array, "array", Access::read, source, backend->rank());
     DenseTile to(out, "out", Access::write, target, backend->rank());
     expect_apart(std::array{NamedArray{&from.original(), "array", false}, NamedArray{&to.original(), "out", true}});
-    const MoveOptions options{cast, permute};
-    const auto element = element_of(fill, options);
+    const MoveOptions options = changes_of(cast, permute, fill);
     Call::vote(*backend);
-    unwrap(waiting([&] {
-        return element ? redistribute_padded(*backend, source, target, from.read(), to.write(), *element)
-                       : reshard::redistribute(*backend, source, target, from.read(), to.write(), options);
-    }));
+    unwrap(waiting([&] { return reshard::redistribute(*backend, source, target, from.read(), to.write(), options); }));
     to.finish();
 }
 

@@ -1,5 +1,5 @@
-// Random moves that cast, transpose, or both. Every element is compared with a reference that shares no code with the
-// library: its tiles, its order of dimensions and its rounding.
+// Random moves that cast, transpose and pad, alone and together. Every element is compared with a reference that shares
+// no code with the library: its tiles, its order of dimensions, its rounding and its padding.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -11,6 +11,7 @@
 #include "conformance/array.hpp"
 #include "conformance/harness.hpp"
 #include "reference.hpp"
+#include "reshard/padding.hpp"
 #include "reshard/planner/view.hpp"
 #include "reshard/redistribute.hpp"
 #include "reshard/synthesize.hpp"
@@ -41,9 +42,17 @@ struct Change {
     std::optional<Judged<Plan>> plan = std::nullopt;
 
     [[nodiscard]] Index summands() const { return summand_count(source); }
+    [[nodiscard]] bool pads() const { return options.fill.has_value(); }
+    // The extent of the source in dimension i of the target.
+    [[nodiscard]] Index source_extent(std::size_t i) const {
+        return source.dims[options.permute.empty() ? i : static_cast<std::size_t>(options.permute[i])].extent;
+    }
+    // The extent of a box that has the elements of both ends. Its elements are numbered in row-major order.
+    [[nodiscard]] Index extent(std::size_t i) const { return std::max(source_extent(i), target.dims[i].extent); }
     [[nodiscard]] std::string text() const {
-        return fmt::format("seed {}: {} on {} to {} on {}, order [{}]", seed, format(source), format(source.mesh),
-                           format(target), format(target.mesh), fmt::join(options.permute, ","));
+        return fmt::format("seed {}: {} on {} to {} on {}, order [{}]{}", seed, format(source), format(source.mesh),
+                           format(target), format(target.mesh), fmt::join(options.permute, ","),
+                           pads() ? ", with padding" : "");
     }
 };
 
@@ -83,10 +92,10 @@ Index drawn_summand(const Change& change, std::uint64_t element, Index summand) 
     return may_be_negative && noise >> 60 & 1 ? -value : value;
 }
 
-// Calls visit(number of the element in the whole target array, position in the tile) for a tile in row-major order.
-// Dimension i of the tile is dimension place[i] of the target.
+// Calls visit(number of the element, position in the tile) for a tile in row-major order. Dimension i of the tile is
+// dimension place[i] of the target.
 template <class Visit>
-void for_each_element(const Indices& tile, const std::vector<std::size_t>& place, const Layout& target,
+void for_each_element(const Indices& tile, const std::vector<std::size_t>& place, const Change& change,
                       const Visit& visit) {
     Index elements = 1;
     for (const auto& indices : tile) elements *= std::ssize(indices);
@@ -96,7 +105,7 @@ void for_each_element(const Indices& tile, const std::vector<std::size_t>& place
         for (std::size_t i = tile.size(); i-- > 0; rest /= std::ssize(tile[i]))
             at[place[i]] = tile[i][static_cast<std::size_t>(rest % std::ssize(tile[i]))];
         Index number = 0;
-        for (std::size_t i = 0; i < at.size(); ++i) number = number * target.dims[i].extent + at[i];
+        for (std::size_t i = 0; i < at.size(); ++i) number = number * change.extent(i) + at[i];
         visit(static_cast<std::uint64_t>(number), position);
     }
 }
@@ -113,8 +122,24 @@ std::uint64_t element_bits(const Change& change, std::uint64_t element, Index su
     return *encode(change.source.dtype, whole(drawn_summand(change, element, summand)));
 }
 
+bool in_source(const Change& change, std::uint64_t element) {
+    for (std::size_t i = change.target.dims.size(); i-- > 0;) {
+        const auto extent = static_cast<std::uint64_t>(change.extent(i));
+        if (element % extent >= static_cast<std::uint64_t>(change.source_extent(i))) return false;
+        element /= extent;
+    }
+    return true;
+}
+
+std::uint64_t fill_bits(const Change& change) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, change.options.fill->data(), change.options.fill->size());
+    return bits;
+}
+
 std::optional<std::uint64_t> expected_bits(const Change& change, std::uint64_t element) {
     const DType to = change.target.dtype;
+    if (!in_source(change, element)) return fill_bits(change);
     if (change.summands() == 1) {
         const std::uint64_t bits = element_bits(change, element, 0);
         return change.source.dtype == to ? bits : encode(to, decode(change.source.dtype, bits));
@@ -137,7 +162,7 @@ std::vector<std::byte> source_tile(const Change& change, Index rank) {
     if (bytes.empty()) return bytes;
     const Index size = size_of(change.source.dtype);
     const Index own = summand(change.source, rank);
-    for_each_element(*tile, places(change.source, change.options.permute), change.target,
+    for_each_element(*tile, places(change.source, change.options.permute), change,
                      [&](std::uint64_t element, Index position) {
                          const std::uint64_t bits = element_bits(change, element, own);
                          std::memcpy(bytes.data() + position * size, &bits, static_cast<std::size_t>(size));
@@ -153,7 +178,7 @@ std::string wrong_in(const Change& change, Index rank, const std::vector<std::by
     const Index size = size_of(to);
     Index wrong = 0;
     std::string first;
-    for_each_element(*tile, places(change.target, {}), change.target, [&](std::uint64_t element, Index position) {
+    for_each_element(*tile, places(change.target, {}), change, [&](std::uint64_t element, Index position) {
         std::uint64_t got = 0;
         std::memcpy(&got, bytes.data() + position * size, static_cast<std::size_t>(size));
         const auto wanted = expected_bits(change, element);
@@ -172,6 +197,22 @@ DType drawn_type(std::uint64_t noise, bool reduced) {
     }
 }
 
+// Replaces the target by one with other extents, and draws a fill value.
+void pad(Change& change, std::uint64_t seed, Index ranks) {
+    for (std::uint64_t number = 0; number < 20; ++number) {
+        Layout target = test::problem_of(test::random_question(mixed(seed, 100 + number), ranks)).target;
+        if (target.dims.size() != change.target.dims.size() || summand_count(target) > 1) continue;
+        target.dtype = change.target.dtype;
+        change.target = std::move(target);
+        const std::uint64_t bits = number == 0 ? 0 : mixed(seed, 9);
+        std::vector<std::byte> fill = fill_of(bits);
+        fill.resize(static_cast<std::size_t>(size_of(change.target.dtype)));
+        if (bits == 0) fill.clear();
+        change.options.fill = std::move(fill);
+        return;
+    }
+}
+
 // nullopt if the question is about other summands than sums that the target wants whole.
 std::optional<Change> drawn(std::uint64_t seed, Index ranks) {
     const Problem problem = test::problem_of(test::random_question(seed, ranks));
@@ -181,6 +222,7 @@ std::optional<Change> drawn(std::uint64_t seed, Index ranks) {
     Change change{problem.source, problem.target, {.cast = true}, seed};
     change.source.dtype = drawn_type(mixed(seed, 5), !problem.source.unreduced.empty());
     change.target.dtype = drawn_type(mixed(seed, 6), !problem.target.unreduced.empty());
+    if (mixed(seed, 8) % 3 == 0) pad(change, seed, ranks);
     std::vector<Index>& order = change.options.permute;
     if (mixed(seed, 7) % 3 == 0) return change;
     for (std::size_t i = 0; i < change.source.dims.size(); ++i) order.push_back(static_cast<Index>(i));
@@ -195,7 +237,9 @@ std::optional<Change> drawn(std::uint64_t seed, Index ranks) {
 void plan(Change& change) {
     const auto seen = permuted(change.source, change.options.permute);
     ASSERT_TRUE(seen) << seen.error().message;
-    const auto made = synthesize(*seen, change.target, {.cast = true});
+    const auto ends = change.pads() ? common_extents(*seen, change.target) : Problem{*seen, change.target};
+    ASSERT_TRUE(ends) << ends.error().message << '\n' << change.text();
+    const auto made = synthesize(ends->source, ends->target, {.cast = true});
     const DType from = change.source.dtype;
     const DType to = change.target.dtype;
     const bool may = from == to || may_cast(from, to, change.summands() > 1);
@@ -214,25 +258,49 @@ Index asked_of(const Harness& ranks) {
     return ranks.ranks() > 4 ? all / 4 : one_process ? all : all / 10;
 }
 
-// In one call, or by an executor, which may write the source. Then tiles of both types lie in the memory of both ends.
-Result<void> move(Backend& backend, const Change& change, std::size_t number, std::vector<std::byte>& in,
-                  std::vector<std::byte>& out) {
-    if (number % 8 == 0 && backend.name() != "local")
-        return redistribute(backend, change.source, change.target, in, out, change.options);
+// By an executor, which may write the source. Then tiles of both types lie in the memory of both ends. The padding is
+// filled before the run or after it: the run leaves it as it is.
+Result<void> run_executor(Backend& backend, const Change& change, std::size_t number, std::vector<std::byte>& in,
+                          std::vector<std::byte>& out) {
     const bool donates = number % 3 == 1;
     Storages storages;
+    if (change.pads()) storages = storages_within(change.source, change.target, backend.rank());
     storages.source = permuted(row_major(tile(change.source, backend.rank())), change.options.permute);
     auto executor = Executor::prepare(within(*change.plan, {.memory = {.donate = donates}}), backend, storages);
     if (!executor) return tl::unexpected(executor.error());
-    if (!donates) return executor->run(ConstElements(in), Elements(out));
-    std::vector<std::byte> workspace(static_cast<std::size_t>(executor->workspace_bytes()));
-    return executor->run(Buffers{in, out, workspace, in});
+    const auto fill = [&]() -> Result<void> {
+        if (!change.pads()) return {};
+        const auto seen = permuted(change.source, change.options.permute);
+        return fill_padding(*seen, change.target, backend.rank(), out, *change.options.fill);
+    };
+    const bool fills_first = number % 2 == 0;
+    if (fills_first) {
+        if (auto filled = fill(); !filled) return filled;
+    }
+    std::vector<std::byte> workspace(static_cast<std::size_t>(donates ? executor->workspace_bytes() : 0));
+    auto moved =
+        donates ? executor->run(Buffers{in, out, workspace, in}) : executor->run(ConstElements(in), Elements(out));
+    return moved && !fills_first ? fill() : moved;
 }
 
-TEST(Changes, RandomCastsAndTranspositionsMoveEveryElement) {
+// In one call, which plans on each rank, for some. The second call finds what the first one kept.
+Result<void> move(Backend& backend, const Change& change, std::size_t number, std::vector<std::byte>& in,
+                  std::vector<std::byte>& out) {
+    if (number % 8 != 0) return run_executor(backend, change, number, in, out);
+    for (int call = 0; call < 2; ++call) {
+        std::ranges::fill(out, std::byte{0xa5});
+        auto moved = redistribute(backend, change.source, change.target, in, out, change.options);
+        if (!moved) return moved;
+    }
+    return {};
+}
+
+TEST(Changes, RandomCastsTranspositionsAndPaddingMoveEveryElement) {
     std::vector<Change> changes;
     Index casts = 0;
     Index transposed = 0;
+    Index padded = 0;
+    Index all_three = 0;
     Index summed = 0;
     Index refused = 0;
     for (std::uint64_t seed = 1; std::ssize(changes) < asked_of(harness()); ++seed) {
@@ -242,8 +310,12 @@ TEST(Changes, RandomCastsAndTranspositionsMoveEveryElement) {
         if (HasFatalFailure()) return;
         refused += change->plan ? 0 : 1;
         if (!change->plan) continue;
-        casts += change->source.dtype != change->target.dtype ? 1 : 0;
-        transposed += std::ranges::is_sorted(change->options.permute) ? 0 : 1;
+        const bool is_cast = change->source.dtype != change->target.dtype;
+        const bool is_transposed = !std::ranges::is_sorted(change->options.permute);
+        casts += is_cast ? 1 : 0;
+        transposed += is_transposed ? 1 : 0;
+        padded += change->pads() ? 1 : 0;
+        all_three += is_cast && is_transposed && change->pads() ? 1 : 0;
         summed += change->summands() > 1 ? 1 : 0;
         changes.push_back(std::move(*change));
     }
@@ -259,10 +331,13 @@ TEST(Changes, RandomCastsAndTranspositionsMoveEveryElement) {
             ASSERT_TRUE(wrong.empty()) << wrong << '\n' << change.text() << '\n' << format(change.plan->plan());
         }
         if (rank == 0)
-            std::cout << fmt::format("{} moves: {} cast, {} transposed, {} summed; {} refused\n", changes.size(), casts,
-                                     transposed, summed, refused);
+            std::cout << fmt::format(
+                "{} moves: {} cast, {} transposed, {} padded, {} all three, {} summed; {} refused\n", changes.size(),
+                casts, transposed, padded, all_three, summed, refused);
     });
     EXPECT_GT(3 * casts, std::ssize(changes));
+    EXPECT_GT(6 * padded, std::ssize(changes));
+    EXPECT_GT(20 * all_three, std::ssize(changes));
     EXPECT_TRUE(summed > 0 || harness().ranks() == 1);
 }
 

@@ -1,4 +1,4 @@
-// The loop example of docs/c.md: prepared once, run often, with memory that peers reach.
+// The loop example of docs/c.md: prepared once, run often, with memory that peers reach. Then a move of docs/moves.md.
 #include <reshard/c_mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +45,28 @@ int main(int argc, char** argv) {
     // [README c_loop end]
     const double* moved = reshard_memory_address(out);
     printf("last round: %g\n", moved[0]);
+
+    reshard_layout *weights, *padded;
+    if (reshard_layout_parse(mesh, "f64[512@x,100]", &weights, &error)) stop(error);
+    if (reshard_layout_parse(mesh, "f32[104@x,512]", &padded, &error)) stop(error);
+    int64_t in_bytes = reshard_layout_tile_bytes(weights, rank), out_bytes = reshard_layout_tile_bytes(padded, rank);
+    double* wide = malloc((size_t)in_bytes);
+    float* narrow = malloc((size_t)out_bytes);
+    for (int64_t i = 0; i < reshard_layout_tile_count(weights, rank); ++i) wide[i] = 1.0 / 3;
+    // [README c_changes]
+    const int64_t order[] = {1, 0};
+    const float fill = -1;
+    reshard_move_options changes = RESHARD_MOVE_OPTIONS_INITIALIZER;
+    changes.cast = 1;
+    changes.permute = order, changes.permute_count = 2;
+    changes.pad = 1, changes.fill = &fill;  // f64[512@x,100] to f32[104@x,512]
+    if (reshard_mpi_redistribute_with(MPI_COMM_WORLD, weights, padded, &changes, wide, in_bytes, narrow, out_bytes,
+                                      &error))
+        stop(error);
+    // [README c_changes end]
+    if (rank == 3) printf("row 99: %.7f, row 100: %g\n", narrow[21 * 512], narrow[22 * 512]);
+    free(wide), free(narrow);
+    reshard_release(weights), reshard_release(padded);
     reshard_release(bound), reshard_release(in), reshard_release(out), reshard_release(executor);
     reshard_release(plan), reshard_release(backend);
     reshard_release(source), reshard_release(target), reshard_release(mesh);

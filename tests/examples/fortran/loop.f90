@@ -1,16 +1,17 @@
-! The examples of docs/fortran.md for plans and loops, on 4 ranks.
+! The examples of docs/fortran.md for plans, loops and moves that change the array, on 4 ranks.
 program loop
     use mpi
     use reshard
     implicit none
     type(reshard_mesh) :: mesh
-    type(reshard_layout) :: source, target
+    type(reshard_layout) :: source, target, wide, padded
     type(reshard_error) :: error
     type(reshard_backend) :: backend
     type(reshard_plan) :: plan
     type(reshard_executor) :: executor
     type(reshard_verdict) :: verdict
-    real, allocatable :: in(:, :, :), out(:, :, :)
+    real, allocatable :: in(:, :, :), out(:, :, :), b(:, :)
+    double precision, allocatable :: a(:, :)
     integer :: rank, round, ierror
 
     call MPI_Init(ierror)
@@ -34,6 +35,21 @@ program loop
     ! [README fortran_loop end]
     if (any(out /= 10)) stop 2
     if (rank == 0) print '(a)', 'last round: 10'
+    ! [README fortran_changes]
+    ! a(10, 12) of double precision becomes b(12, 16) of real: cast, transposed, and padded with -1.
+    call reshard_layout_parse(mesh, 'f64[12@x,10]', wide, error)
+    call reshard_layout_parse(mesh, 'f32[16@y,12]', padded, error)
+    allocate (a(10, 6), b(12, 8))
+    a = 1d0/3
+    call reshard_redistribute(MPI_COMM_WORLD, wide, padded, a, b, error, permute=[2, 1], fill=-1.0)
+    ! [README fortran_changes end]
+    if (error%code /= reshard_ok) print *, error%describe
+    if (rank == 0) print '(a, i0, a)', 'padded: ', count(b == real(1d0/3)), ' of 96 right'
+    if (rank == 1) then
+        if (any(b(:, 1:2) /= real(1d0/3)) .or. any(b(:, 3:) /= -1)) stop 3
+    end if
+    call reshard_release(wide)
+    call reshard_release(padded)
     call reshard_release(executor)
     call reshard_release(plan)
     call reshard_release(backend)

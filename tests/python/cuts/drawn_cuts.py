@@ -1,6 +1,6 @@
-"""Random moves between balanced, ceil-div, block-cyclic and flattened tiles of arrays of one or of two extents.
+"""Random moves between balanced, ceil-div, block-cyclic and flattened tiles, with casts, transpositions and padding.
 
-Each tile is taken from the array by numpy.
+Each tile is taken from the array by numpy, which also casts, transposes and pads.
 """
 
 import os
@@ -12,6 +12,8 @@ import reshard
 
 LONG = bool(os.environ.get("RESHARD_LONG"))
 DTYPES = ("u8", "i16", "f32", "bf16", "c64", "f64")
+CASTS = {"u8": ("i16", "u64"), "i16": ("i32", "i64"), "f32": ("bf16", "f16", "f64", "f8_e5m2"), "bf16": ("f32", "f64"),
+         "f64": ("f32", "bf16", "f16")}
 
 
 class End:
@@ -104,19 +106,43 @@ def resized(draw, array, fill):
     return made
 
 
+class Move:
+    """A question with the options of redistribute. source and target are Ends."""
+
+    def __init__(self, source, target, options):
+        self.source, self.target, self.options = source, target, options
+        self.text = f"{source.layout!r} to {target.layout!r} with {options}"
+
+
+def values(draw, shape, dtype):
+    """Floats have bits that a narrower float rounds. numpy's and ml_dtypes' casts of them are the reference."""
+    numbers = numpy.arange(int(numpy.prod(shape))) % 120
+    if dtype in ("f32", "f64"):
+        numbers = numbers * draw.choice((1.0, 1 / 3, -1e-3, 700.0))
+    return numbers.reshape(shape).astype(reshard.Layout("", dtype, shape).numpy_dtype)
+
+
 def moves(seed, count, ranks):
-    """Yields a source, a target on at most `ranks` ranks, and a fill value, or None if both have the same extents."""
+    """Yields moves on at most `ranks` ranks. Only arrays of different extents have a fill value."""
     for number_of_move in range(count):
         draw = random.Random(f"{seed} {number_of_move}")
         shape = tuple(draw.choice((0, 1, 4, 6, 7, 10, 12, 12, 13, 21)) for _ in range(draw.randint(1, 3)))
         dtype = draw.choice(DTYPES)
-        array = numpy.arange(int(numpy.prod(shape))) % 120
-        array = array.reshape(shape).astype(reshard.Layout("", dtype, shape).numpy_dtype)
+        array = values(draw, shape, dtype)
         sides = [(a, b) for a in range(1, ranks + 1) for b in range(1, ranks + 1) if ranks // 2 < a * b <= ranks]
-        fill = draw.choice((0, 1, 7)) if draw.random() < 0.3 else None
+        options, changed, target_dtype = {}, array, dtype
+        if draw.random() < 0.3:
+            options["permute"] = draw.sample(range(array.ndim), array.ndim)
+            changed = changed.transpose(options["permute"])
+        if draw.random() < 0.3 and dtype in CASTS:
+            options["cast"], target_dtype = True, draw.choice(CASTS[dtype])
+            changed = changed.astype(reshard.Layout("", target_dtype, ()).numpy_dtype)
+        if draw.random() < 0.3:
+            options["fill"] = draw.choice((0, 1, 7))
+            changed = resized(draw, changed, options["fill"])
         ends = []
-        for whole in (array, array if fill is None else resized(draw, array, fill)):
+        for whole, type_of_end in ((array, dtype), (changed, target_dtype)):
             sizes = dict(zip("ab", draw.choice(sides)))
-            flat = fill is None and draw.random() < 0.3
-            ends.append((flat_end if flat else cut_end)(draw, sizes, whole, dtype))
-        yield *ends, fill
+            flat = not {"fill", "permute"} & options.keys() and draw.random() < 0.3
+            ends.append((flat_end if flat else cut_end)(draw, sizes, whole, type_of_end))
+        yield Move(*ends, options)

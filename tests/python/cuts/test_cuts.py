@@ -1,4 +1,4 @@
-"""Balanced cuts, flattened tiles and padding: moves on ranks of this process, against numpy."""
+"""Balanced cuts, flattened tiles, casts, transpositions and padding: moves on ranks of this process, against numpy."""
 
 import unittest
 
@@ -12,19 +12,23 @@ RANKS = 6
 
 class Cuts(unittest.TestCase):
     def test_random_moves(self):
-        ranks, seen = reshard.local(RANKS), {"balanced": 0, "flattened": 0, "padded": 0}
-        for source, target, fill in drawn_cuts.moves("local", 20000 if drawn_cuts.LONG else 1000, RANKS):
-            what = f"{source.layout!r} to {target.layout!r}"
-            for end in (source, target):
+        ranks = reshard.local(RANKS)
+        seen = dict.fromkeys(("balanced", "flattened", "fill", "cast", "permute", "all three"), 0)
+        for move in drawn_cuts.moves("local", 20000 if drawn_cuts.LONG else 1000, RANKS):
+            for end in (move.source, move.target):
                 for rank, tile in enumerate(end.tiles):
-                    self.assertEqual(end.layout.tile_shape(rank), tile.shape, (what, rank))
+                    self.assertEqual(end.layout.tile_shape(rank), tile.shape, (move.text, rank))
                 seen["balanced"] += "balanced" in str(end.layout)
                 seen["flattened"] += end.flattened
-            seen["padded"] += fill is not None
-            tiles = [source.tile(rank) for rank in range(RANKS)]
-            found = ranks.redistribute(tiles, source.layout, target.layout, fill=fill)
-            for rank, tile in enumerate(target.tiles):
-                self.assertEqual(numpy.asarray(found[rank]).tobytes(), tile.tobytes(), (what, rank))
+                self.assertEqual(reshard.parse_layout(end.layout.mesh, str(end.layout)), end.layout)
+            for option in move.options:
+                seen[option] += 1
+            seen["all three"] += len(move.options) == 3
+            tiles = [move.source.tile(rank) for rank in range(RANKS)]
+            found = ranks.redistribute(tiles, move.source.layout, move.target.layout, **move.options)
+            for rank, tile in enumerate(move.target.tiles):
+                self.assertEqual(numpy.asarray(found[rank]).tobytes(), tile.tobytes(), (move.text, rank))
+        self.assertGreater(seen.pop("all three"), 10)
         self.assertGreater(min(seen.values()), 100, seen)
 
     def test_a_padded_vocabulary_and_back(self):
@@ -48,6 +52,8 @@ class Cuts(unittest.TestCase):
                 ranks.redistribute(tiles, small, large, fill=fill)
         with self.assertRaisesRegex(reshard.InputError, "shapes differ|elements"):
             ranks.redistribute(tiles, small, large)
+        with self.assertRaisesRegex(reshard.InputError, "element types differ"):
+            ranks.redistribute(tiles, small, reshard.Layout("x=2", "i16", (6,), ("x",)), fill=0)
         with self.assertRaisesRegex(reshard.InputError, "ranks differ: 1 and 2"):
             ranks.redistribute(tiles, small, reshard.Layout("x=2", "u8", (4, 2), ("x",)), fill=0)
         sums = reshard.Layout("x=2", "u8", (6,), (), unreduced=("x",))

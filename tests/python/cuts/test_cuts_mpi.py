@@ -1,4 +1,4 @@
-"""Balanced cuts, flattened tiles and padding: moves on four ranks of MPI, against numpy."""
+"""Cuts, flattened tiles, casts, transpositions and padding: moves on four ranks of MPI, against numpy."""
 
 import os
 import sys
@@ -15,11 +15,11 @@ class Ranks(unittest.TestCase):
     def test_random_moves(self):
         from mpi4py import MPI
         comm = MPI.COMM_WORLD
-        for source, target, fill in drawn_cuts.moves("mpi", 2000 if drawn_cuts.LONG else 100, comm.size):
-            found = reshard.mpi.redistribute(comm, source.tile(comm.rank), source.layout, target.layout,
-                                                fill=fill)
-            what = f"{source.layout!r} to {target.layout!r}, rank {comm.rank}"
-            self.assertEqual(found.tobytes(), target.tile(comm.rank).tobytes(), what)
+        for number, move in enumerate(drawn_cuts.moves("mpi", 2000 if drawn_cuts.LONG else 100, comm.size)):
+            for _ in range(2 if number % 8 == 0 else 1):  # the second call finds what the first one prepared
+                found = reshard.mpi.redistribute(comm, move.source.tile(comm.rank), move.source.layout,
+                                                 move.target.layout, **move.options)
+                self.assertEqual(found.tobytes(), move.target.tile(comm.rank).tobytes(), (move.text, comm.rank))
 
 
 Launched = four_ranks.launched()

@@ -35,11 +35,50 @@ TEST(PrintedUnit, FlattenedShards) {
         const auto layout = parse_layout(Notation::dtensor, {grid, DType::f32, std::move(extents)}, text);
         return layout ? format(*layout) : layout.error().message;
     };
+    EXPECT_EQ(read(shape, columns), "f32[(4,6@t)@d[1,3,2]]");
+    EXPECT_EQ(read(shape, rows), "f32[24@(t,d)[10,0,2,10,0,2]]");
     EXPECT_EQ(read({4, 6, 5}, "S(2), RaggedShard((0, 1), (1, 3, 2))"), "f32[24@d[4,12,8],5@t]");
     EXPECT_EQ(read({4, 6}, "S(1), RaggedShard((0, 1), (1, 4, 2))"), "7 units do not divide a tile of 12 elements");
     EXPECT_EQ(read({1 << 22, 6}, "S(1), RaggedShard((0, 1), (1, 1, 2))"),
               "the flattened tiles have more than 4194304 pieces");
     EXPECT_EQ(read({0, 6}, "S(1), RaggedShard((0, 1), (1, 1, 2))"), "f32[0@(t,d)]");
+}
+
+TEST(Printed, FlattenedTilesInOurNotationAndBack) {
+    const Mesh grid{{"t", 2}, {"d", 3}};
+    const auto written = [&](const char* text) {
+        const auto layout = parse_layout(grid, text);
+        if (!layout) return fmt::format("{} at {}", layout.error().message, layout.error().offset);
+        const std::string back = format(*layout);
+        const auto again = parse_layout(grid, back);
+        EXPECT_TRUE(again && *again == *layout) << text << " is written as " << back;
+        return back;
+    };
+    for (const char* const text :
+         {"f32[(4,6@t)@d[1,3,2]]", "f32[(4,6@t)@d]", "f32[(4,6@t)@d[0,1,0],5]", "f32[8,(4,6@d)@t]"})
+        EXPECT_EQ(written(text), text);
+    // An extent that every device holds whole may be part of another one, and a simpler form is preferred.
+    EXPECT_EQ(written("f32[(2,2,6@t,3)@d]"), "f32[(4,18@t)@d]");
+    EXPECT_EQ(written("f32[(3,4@t/1)@d]"), "f32[(6,2@t)@d]");
+    EXPECT_EQ(written("f32[(4@t,6)@d[1,3,2]]"), "f32[24@(t,d)[2,6,4,2,6,4]]");
+    EXPECT_EQ(written("f32[(4,6)@d]"), "f32[24@d]");
+    EXPECT_EQ(written("f32[(4,6@t)@d[1,3]]"), "2 units for 3 shards at 5");
+    EXPECT_EQ(written("f32[(4,6@t)@d[1,4,2]]"), "7 units do not divide a tile of 12 elements at 5");
+    EXPECT_EQ(written("f32[(4,6@t)@d[0,0,0]]"), "no shard has a unit at 5");
+    EXPECT_EQ(written("f32[(4,6@t)]"), "expected '@' at 11");
+    EXPECT_EQ(written("f32[((4,6@t)@d)]"), "expected the extent of a dimension, a number at 5");
+    EXPECT_EQ(written("f32[(4,6@t)@t]"), "an axis, or parts of it that overlap, is used twice at 12");
+    const auto said = [&](const char* text) {
+        const auto placements = format(Notation::dtensor, *parse_layout(grid, text));
+        return placements ? *placements : placements.error().message;
+    };
+    const std::string spec = "Spec((Shard(dim=1), RaggedShard(dims=(0, 1), local_units=(1, 3, 2))) on (4, 6))";
+    EXPECT_EQ(said("f32[(4,6@t)@d[1,3,2]]"), spec);
+    const auto back = parse_layout(Notation::dtensor, {grid, DType::f32, {4, 6}}, spec);
+    ASSERT_TRUE(back);
+    EXPECT_EQ(format(*back), "f32[(4,6@t)@d[1,3,2]]");
+    EXPECT_EQ(said("f32[(4,6@d)@t]"),
+              "DTensor cannot say where a dimension is cut: torch.chunk, axis by axis, cuts elsewhere");
 }
 
 // DTensorSpec prints itself so. The shape must be the array's.

@@ -1,17 +1,19 @@
-#include "src/notations/flattened.hpp"
+#include "src/layout/flattened.hpp"
 
 #include <algorithm>
 #include <numeric>
 
 #include <fmt/format.h>
 
+#include "reshard/planner/view.hpp"
 #include "src/base/try.hpp"
+#include "src/layout/leading.hpp"
 
-namespace reshard::notation {
+namespace reshard {
 
 namespace {
 
-constexpr Index pieces_max = Index{1} << 22;
+constexpr Index flattened_pieces_max = Index{1} << 22;
 
 // One tile while its elements are dealt out.
 struct Dealt {
@@ -37,8 +39,9 @@ public:
             runs = saturating_multiply(runs, &dim == &dims_.back() ? std::min(cuts, dim.extent) : dim.extent);
         }
         const Index all = saturating_add(runs, saturating_multiply(tiles_, std::ssize(units_)));
-        if (all > pieces_max)
-            return fail(Code::unsupported, fmt::format("the flattened tiles have more than {} pieces", pieces_max));
+        if (all > flattened_pieces_max)
+            return fail(Code::unsupported,
+                        fmt::format("the flattened tiles have more than {} pieces", flattened_pieces_max));
         for (const Dim& dim : dims_) pieces_.push_back(pieces_of(dim));
         RESHARD_CHECK(deal());
         walk(0, 0);
@@ -100,9 +103,52 @@ private:
     Index end_ = 0;
 };
 
+// The dimension cut by `axes` alone. `inner` shards of the other axes are one shard of it.
+Dim without_inner(const Dim& dim, AtomList axes, Index inner) {
+    Dim made(dim.extent, std::move(axes));
+    for (const Dim::Piece& piece : dim.pieces) {
+        const Index shard = piece.shard / inner;
+        if (!made.pieces.empty() && made.pieces.back().shard == shard)
+            made.pieces.back().end = piece.end;
+        else
+            made.pieces.push_back({piece.end, shard});
+    }
+    make_canonical(made);
+    return made;
+}
+
+// The digits of a dimension as dimensions. A digit that is whole on each device is the block of the digit before it.
+std::vector<Dim> dims_of_digits(const Dim& dim) {
+    Layout one;
+    one.dims = {dim};
+    std::vector<Dim> dims;
+    const auto digits = in_digits(one);
+    for (const Dim& digit : digits ? digits->dims : std::vector<Dim>()) {
+        if (!dims.empty() && !dims.back().atoms.empty() && digit.atoms.empty())
+            dims.back().extent *= digit.extent;
+        else
+            dims.push_back(digit);
+    }
+    return dims;
+}
+
+// The elements of each of the first `shards` shards, without their common factor.
+std::vector<Index> units_of(const Dim& dim, Index shards) {
+    std::vector<Index> units(static_cast<std::size_t>(shards), 0);
+    Index begin = 0;
+    for (const Dim::Piece& piece : dim.pieces) {
+        if (piece.shard < shards) units[static_cast<std::size_t>(piece.shard)] += piece.end - begin;
+        begin = piece.end;
+    }
+    Index common = 0;
+    for (const Index unit : units) common = std::gcd(common, unit);
+    for (Index& unit : units) unit /= std::max<Index>(common, 1);
+    return units;
+}
+
 }  // namespace
 
-Result<Dim> flattened(std::span<const Dim> dims, Atom axis, std::span<const Index> units) {
+Result<Dim> flattened(std::span<const Dim> dims, const AtomList& axes, std::span<const Index> units) {
     Index extent = 1;
     AtomList atoms;
     for (const Dim& dim : dims) {
@@ -110,11 +156,32 @@ Result<Dim> flattened(std::span<const Dim> dims, Atom axis, std::span<const Inde
         atoms.insert(atoms.end(), dim.atoms.begin(), dim.atoms.end());
     }
     if (extent == index_max) return fail(Code::overflow, "more elements than 64 bits can count");
-    atoms.push_back(axis);
+    if (std::ssize(units) != combinations(axes))
+        return fail(Code::layout, fmt::format("{} units for {} shards", units.size(), combinations(axes)));
+    if (std::ranges::all_of(units, [](Index count) { return count == 0; }))
+        return fail(Code::layout, "no shard has a unit");
+    atoms.insert(atoms.end(), axes.begin(), axes.end());
     RESHARD_TRY(auto& pieces, Flattener(dims, units).pieces());
     Dim flat(extent, canonical(std::move(atoms)), std::move(pieces));
     make_canonical(flat);
     return flat;
 }
 
-}  // namespace reshard::notation
+std::optional<Flattened> unflattened(const Dim& dim) {
+    const Index shards = shard_count(dim);
+    if (dim.pieces.empty() || shards > flattened_pieces_max) return std::nullopt;
+    for (Index inner = shards / 2; inner > 1; --inner) {
+        if (shards % inner != 0) continue;
+        AtomList axes = dim.atoms;
+        auto outer = take_leading(axes, shards / inner);
+        if (!outer) continue;
+        Flattened found{dims_of_digits(without_inner(dim, *std::move(outer), inner)), std::move(axes),
+                        units_of(dim, inner)};
+        if (found.dims.size() < 2) continue;
+        const auto back = flattened(found.dims, found.axes, found.units);
+        if (back && *back == dim) return found;
+    }
+    return std::nullopt;
+}
+
+}  // namespace reshard

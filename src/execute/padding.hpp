@@ -1,0 +1,28 @@
+// The elements of one rank's target tile that have no element in the source.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "reshard/layout.hpp"
+
+namespace reshard {
+
+/// The padding of a dense row-major tile: all elements but the first `kept` indices in each dimension.
+struct Padding {
+    std::vector<Index> extents = {};      ///< of the tile
+    std::vector<Index> kept = {};         ///< the indices that a move writes
+    std::vector<std::byte> element = {};  ///< the bytes of one element; empty: zeros
+
+    /// Fills the padding. pre: `tile` has as many elements as the extents say.
+    void fill(std::span<std::byte> tile) const;
+};
+
+/// The padding of this rank's tile of `target`. pre: `source` has as many dimensions, in the order of the target's.
+[[nodiscard]] Padding padding_of(const Layout& source, const Layout& target, Index rank,
+                                 std::span<const std::byte> element);
+
+/// Checks that the bytes are one element of the layout, or none. Errors: mismatch.
+[[nodiscard]] Result<void> is_element_of(const Layout& layout, std::span<const std::byte> element);
+
+}  // namespace reshard
