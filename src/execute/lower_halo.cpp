@@ -137,7 +137,8 @@ RankPlan exchange(const HaloMove& move, Index rank, const Slots& slots) {
         append(schedule.sends, wanted_sends(owners, move.target, rank, wrap), wrapping, wrap);
     }
     return {owners.dtype,
-            {{0, std::move(schedule), sending(owners, slots.source, wrapping), receiving(slots.held, wrapping)}},
+            {{0, std::move(schedule), sending(owners, slots.source, wrapping), receiving(slots.held, wrapping),
+              owners.dtype, owners.dtype}},
             0,
             0,
             0};
@@ -175,7 +176,8 @@ RankPlan copy_repeats(const HaloLayout& layout, Index rank, const Slots& slots, 
         }
     }
     return {layout.owned.dtype,
-            {{0, std::move(schedule), sending(layout.owned, filled, wrapping), receiving(slots.held, wrapping)}},
+            {{0, std::move(schedule), sending(layout.owned, filled, wrapping), receiving(slots.held, wrapping),
+              layout.owned.dtype, layout.owned.dtype}},
             0,
             0,
             0};
