@@ -1,7 +1,7 @@
 #include "tool/data/changed_values.hpp"
 
 #include "src/base/try.hpp"
-#include "src/copy/cast.hpp"
+#include "src/copy/copy.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -36,10 +36,7 @@ public:
             source.strides_bytes[i] = dense.strides_bytes[dim(i)];
         }
         const Region target = packed_region(box, size_of(change_.to));
-        if (change_.from == change_.to)
-            BoxCopy(source, target).run(read_.data(), into.data());
-        else
-            BoxCast(change_.from, change_.to, source, target).run(read_.data(), into.data());
+        BoxCopy(source, target, cast_of(change_.from, change_.to)).run(read_.data(), into.data());
         return {};
     }
 
