@@ -266,5 +266,25 @@ TEST(Changes, RandomCastsAndTranspositionsMoveEveryElement) {
     EXPECT_TRUE(summed > 0 || harness().ranks() == 1);
 }
 
+// No tile lies between the cast and the copy, and the backend says so.
+TEST(Changes, ACastNextToACopyTakesNoMemory) {
+    const Mesh mesh{{"x", harness().ranks()}};
+    for (const auto& [from, to] : {std::pair("f32[48@x,36]", "bf16[48,36@x]"), {"bf16[48@x,36]", "f32[48,36@x]"}}) {
+        const auto made = synthesize(*parse_layout(mesh, from), *parse_layout(mesh, to), {.cast = true});
+        ASSERT_TRUE(made) << made.error().message;
+        const Index ends = 48 * 36 / harness().ranks() * (4 + 2);
+        EXPECT_EQ(made->verdict().footprint_bytes, ends);
+        harness().on_every_rank([&](Backend& backend) {
+            const auto executor = Executor::prepare(*made, backend);
+            ASSERT_TRUE(executor) << executor.error().message;
+            EXPECT_EQ(executor->workspace_bytes(), 0);
+            EXPECT_EQ(executor->footprint_bytes() - executor->staging_bytes(), ends);
+            if (backend.name() != "mpi") return;
+            EXPECT_NE(executor->describe().find("the cast is part of the copy"), std::string::npos)
+                << executor->describe();
+        });
+    }
+}
+
 }  // namespace
 }  // namespace reshard::conformance
