@@ -45,23 +45,24 @@ std::optional<Turned> find_transposed(std::vector<Loop>& loops, Index source_uni
     return Turned{source_run, target_run};
 }
 
-// Transposes squares in the first cache, and casts them on their way out.
+// Transposes blocks in the first cache, and casts them on their way out. A block has target runs of several lines.
 void cast_plane(const Leaf& leaf, Store store, const std::byte* source, std::byte* target) {
-    constexpr Index side = 64;
+    constexpr Index runs = 16;
+    constexpr Index run = 256;
     constexpr Index largest_element = 8;
-    alignas(line_bytes) std::array<std::byte, side * side * largest_element> square;
+    alignas(line_bytes) std::array<std::byte, runs * run * largest_element> block;
     const Plane& plane = leaf.plane;
     const auto [from, to, lines] = leaf.cast;
     const auto unit = static_cast<std::size_t>(std::countr_zero(static_cast<std::uint64_t>(from)));
     const auto turn = copy_kernels().transpose[static_cast<std::size_t>(Store::cached)][unit];
-    for (Index i = 0; i < plane.outer; i += side) {
-        for (Index j = 0; j < plane.inner; j += side) {
-            const Plane part{std::min(side, plane.outer - i), std::min(side, plane.inner - j), plane.source_stride,
-                             side * from};
-            turn(part, source + i * from + j * plane.source_stride, square.data());
+    for (Index j = 0; j < plane.inner; j += run) {
+        for (Index i = 0; i < plane.outer; i += runs) {
+            const Plane part{std::min(runs, plane.outer - i), std::min(run, plane.inner - j), plane.source_stride,
+                             run * from};
+            turn(part, source + i * from + j * plane.source_stride, block.data());
             std::byte* const into = target + i * plane.target_stride + j * to;
             for (Index row = 0; row < part.outer; ++row)
-                lines[static_cast<std::size_t>(store)](part.inner, from, to, square.data() + row * part.target_stride,
+                lines[static_cast<std::size_t>(store)](part.inner, from, to, block.data() + row * part.target_stride,
                                                        into + row * plane.target_stride);
         }
     }
