@@ -68,17 +68,19 @@ void joined_columns(benchmark::State& state, const CopyKernels* kernels) {
 }
 
 // One rank's part of a redistribution: a tile of `rows` rows of 8 runs, each run to another memory, one after another
-// or with as much room between; source and targets begin so many bytes into a cache line.
-void swept(benchmark::State& state, Store store, Index apart) {
+// or with as much room between; source and targets begin so many bytes into a cache line. The tile holds f32, and the
+// memories f32 or another type. The rate counts the bytes of the tile.
+void swept(benchmark::State& state, Store store, Index apart, DType to) {
     const Index run = state.range(0);
     const Index offset = state.range(1);
     const Index total = Index{64} << 20;
     const Index rows = total / run / 8;
-    MultiCopy sweep(MultiCopy::Kind::push);
+    const Index size = size_of(to);
+    MultiCopy sweep(MultiCopy::Kind::push, cast_of(DType::f32, to));
     std::vector<std::byte*> others;
     for (Index i = 0; i < 8; ++i) {
         sweep.add(static_cast<std::size_t>(i), {i * run, 4, {rows, run / 4}, {8 * run, 4}},
-                  {0, 4, {rows, run / 4}, {apart * run, 4}});
+                  {0, size, {rows, run / 4}, {apart * run / 4 * size, size}});
         others.push_back(pages(0).data() + i * (total / 4) + offset);
     }
     sweep.arrange();
@@ -87,16 +89,17 @@ void swept(benchmark::State& state, Store store, Index apart) {
     count_bytes(state, total);
 }
 
-// As above, for a matrix of f32 whose transpose is cut equally: a memory takes 1024 columns as rows of 32 KiB.
-void swept_transposed(benchmark::State& state) {
+// As above, for a matrix of f32 whose transpose is cut equally: a memory takes 1024 columns as rows of 8192 elements.
+void swept_transposed(benchmark::State& state, DType to) {
     const Index offset = state.range(0);
     const Index side = 1024;
     const Index row = 8 * side * 4;
-    MultiCopy sweep(MultiCopy::Kind::push);
+    const Index size = size_of(to);
+    MultiCopy sweep(MultiCopy::Kind::push, cast_of(DType::f32, to));
     std::vector<std::byte*> others;
     for (Index i = 0; i < 8; ++i) {
         sweep.add(static_cast<std::size_t>(i), {i * side * 4, 4, {side, side}, {row, 4}},
-                  {0, 4, {side, side}, {4, row}});
+                  {0, size, {side, side}, {size, 8 * side * size}});
         others.push_back(pages(0).data() + i * row * (side - 1) + offset);
     }
     sweep.arrange();
@@ -139,13 +142,22 @@ int main(int argc, char** argv) {
     benchmark::RegisterBenchmark("transpose/naive/f32", transposed_naively)->Arg(8192)->MinTime(0.1);
     for (const int offset : {0, 52}) {
         for (const int run : {64, 256, 1024, 3332, 4096, 16384}) {
-            benchmark::RegisterBenchmark("sweep/streaming", swept, Store::streaming, 1)->Args({run, offset});
-            benchmark::RegisterBenchmark("sweep/streaming/apart", swept, Store::streaming, 2)->Args({run, offset});
+            benchmark::RegisterBenchmark("sweep/streaming", swept, Store::streaming, 1, DType::f32)
+                ->Args({run, offset});
+            benchmark::RegisterBenchmark("sweep/streaming/apart", swept, Store::streaming, 2, DType::f32)
+                ->Args({run, offset});
         }
-        benchmark::RegisterBenchmark("sweep/cached", swept, Store::cached, 1)
-            ->Args({256, offset})
-            ->Args({4096, offset});
-        benchmark::RegisterBenchmark("sweep/transposed", swept_transposed)->Arg(offset);
+        for (const DType to : {DType::f32, DType::bf16, DType::f16}) {
+            const std::string becomes = to == DType::f32 ? "" : std::string("/") + (to == DType::bf16 ? "bf16" : "f16");
+            if (to != DType::f32)
+                benchmark::RegisterBenchmark(("sweep/streaming" + becomes).c_str(), swept, Store::streaming, 1, to)
+                    ->Args({256, offset})
+                    ->Args({4096, offset});
+            benchmark::RegisterBenchmark(("sweep/cached" + becomes).c_str(), swept, Store::cached, 1, to)
+                ->Args({256, offset})
+                ->Args({4096, offset});
+            benchmark::RegisterBenchmark(("sweep/transposed" + becomes).c_str(), swept_transposed, to)->Arg(offset);
+        }
     }
     for (const CopyKernels* kernels : all_copy_kernels()) {
         auto* columns =

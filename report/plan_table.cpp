@@ -5,6 +5,7 @@
 #include "report/numbers.hpp"
 #include "report/steps.hpp"
 #include "report/table.hpp"
+#include "reshard/planner/part_of_copy.hpp"
 #include "reshard/text.hpp"
 #include "src/base/printable.hpp"
 
@@ -30,7 +31,8 @@ std::string steps_table(const Synthesis& made, const Machine& machine, const Pag
         const Index cost = step_picoseconds(before, step, move, machine);
         table.row({std::to_string(i + 1), std::string(name(step.kind)), changes(before, step), format(step.layout),
                    format_bytes(tile_bytes(step.layout)),
-                   format_bytes(saturating_multiply(move.received, size_of(before.dtype))), format_picoseconds(cost)});
+                   format_bytes(saturating_multiply(move.received, size_of(before.dtype))),
+                   is_part_of_copy(plan, i) ? "in the copy" : format_picoseconds(cost)});
     }
     return table.text(page);
 }

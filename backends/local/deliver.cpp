@@ -7,7 +7,7 @@
 
 #include "backends/common/buffer_memory.hpp"
 #include "src/base/try.hpp"
-#include "src/copy/cast.hpp"
+#include "src/copy/copy.hpp"
 #include "src/schedule/split_receives.hpp"
 
 namespace reshard::local {
@@ -100,12 +100,10 @@ private:
         const Region to = region_of(target.to, arrival.box, size_of(target.to_dtype));
         const std::byte* read = readable_memory(buffers(peer), source.from.buffer);
         std::byte* written = writable_memory(buffers(rank), target.to.buffer);
-        if (casts(target)) {
-            BoxCast(dtype, target.to_dtype, from, to).run(read, written);
-        } else if (arrival.adds) {
+        if (arrival.adds) {
             BoxCombine(dtype, step(rank).schedule.combine, from, to).run(read, written);
         } else {
-            BoxCopy(from, to).run(read, written, store_for(bytes_of(from)));
+            BoxCopy(from, to, cast_of(dtype, target.to_dtype)).run(read, written, store_for(bytes_of(from)));
             store_fence();
         }
     }

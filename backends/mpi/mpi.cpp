@@ -24,7 +24,7 @@ namespace {
 const RankStep* one_move(const RankPlan& plan) {
     if (plan.steps.size() != 1) return nullptr;
     const RankStep& step = plan.steps.front();
-    const bool copies = step.schedule.combine == Combine::copy && step.schedule.fills.empty() && !casts(step);
+    const bool copies = step.schedule.combine == Combine::copy && step.schedule.fills.empty();
     return copies ? &step : nullptr;
 }
 
@@ -109,7 +109,7 @@ private:
         if (std::ranges::find(moves_, 1) != moves_.end()) {
             std::vector<ArrayStep> steps;
             for (std::size_t i = 0; i < plans_.size(); ++i) {
-                steps.push_back({moves_[i] != 0 ? one_move(plans_[i]) : nullptr, plans_[i].dtype});
+                steps.push_back({moves_[i] != 0 ? one_move(plans_[i]) : nullptr});
             }
             RESHARD_ASSIGN(node_, ShmCopyPlan::make(communicator_.get(), arena, steps, options));
         }

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
-#include "src/copy/cast.hpp"
-#include "src/copy/element_type.hpp"
 #include "src/tables/dtypes.hpp"
 
 namespace reshard::files {
@@ -48,20 +45,20 @@ bool can_cast(DType from, DType to) {
 
 void cast_box(DType from, DType to, const Region& source, const Region& target, const std::byte* source_bytes,
               std::byte* target_bytes) {
-    BoxCast(from, to, source, target).run(source_bytes, target_bytes);
+    BoxCopy(source, target, cast_of(from, to)).run(source_bytes, target_bytes);
 }
 
 void copy_swapped(DType from, DType to, const Region& source, const Region& target, const std::byte* source_bytes,
                   std::byte* target_bytes) {
-    std::optional<BoxCast> cast;
-    if (from != to) cast.emplace(from, to, Region{0, size_of(from), {}, {}}, Region{0, size_of(to), {}, {}});
+    const ElementCast cast = cast_of(from, to);
+    const CastLine one = cast.lines[0];
     for_each_line(source, target, source_bytes, target_bytes,
                   [&](const LoopNest::Loop& line, const std::byte* at, std::byte* into) {
                       std::array<std::byte, 16> element{};
                       for (Index i = 0; i < line.extent; ++i) {
                           std::byte* const place = into + i * line.target_stride;
                           swap_element(from, at + i * line.source_stride, cast ? element.data() : place);
-                          if (cast) cast->run(element.data(), place);
+                          if (cast) one(1, cast.from_bytes, cast.to_bytes, element.data(), place);
                       }
                   });
 }

@@ -15,6 +15,7 @@
 #include "report/picture.hpp"
 #include "report/plan_table.hpp"
 #include "report/steps.hpp"
+#include "reshard/planner/part_of_copy.hpp"
 #include "reshard/planner/plan_cache.hpp"
 #include "reshard/text.hpp"
 
@@ -47,9 +48,10 @@ std::vector<PlannedStep> steps_of(const Planned& planned) {
         const Layout& before = layout_before(plan, i);
         const Move& move = planned.made.verdict().moves[i];
         const Index size = size_of(before.dtype);
+        const Index cost = is_part_of_copy(plan, i) ? 0 : step_picoseconds(before, step, move, planned.options.machine);
         steps.push_back({std::string(name(step.kind)), step.layout, cli::changes(before, step),
                          saturating_multiply(move.received, size), saturating_multiply(move.sent, size), move.messages,
-                         seconds_of(step_picoseconds(before, step, move, planned.options.machine))});
+                         seconds_of(cost)});
     }
     return steps;
 }

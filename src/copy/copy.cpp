@@ -1,6 +1,7 @@
 #include "src/copy/copy.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cassert>
 #include <cstdlib>
@@ -36,12 +37,42 @@ struct Turned {
     Found target_run;
 };
 
-std::optional<Turned> find_transposed(std::vector<Loop>& loops, Index unit_bytes) {
-    if (!is_register_unit(unit_bytes)) return std::nullopt;
-    const auto source_run = std::ranges::find(loops, unit_bytes, &Loop::source_stride);
-    const auto target_run = std::ranges::find(loops, unit_bytes, &Loop::target_stride);
+std::optional<Turned> find_transposed(std::vector<Loop>& loops, Index source_unit, Index target_unit) {
+    if (!is_register_unit(source_unit)) return std::nullopt;
+    const auto source_run = std::ranges::find(loops, source_unit, &Loop::source_stride);
+    const auto target_run = std::ranges::find(loops, target_unit, &Loop::target_stride);
     if (source_run == loops.end() || target_run == loops.end() || source_run == target_run) return std::nullopt;
     return Turned{source_run, target_run};
+}
+
+// Transposes blocks in the first cache, and casts them on their way out. A block has target runs of several lines.
+void cast_plane(const Leaf& leaf, Store store, const std::byte* source, std::byte* target) {
+    constexpr Index runs = 16;
+    constexpr Index run = 256;
+    constexpr Index largest_element = 8;
+    alignas(line_bytes) std::array<std::byte, runs * run * largest_element> block;
+    const Plane& plane = leaf.plane;
+    const auto [from, to, lines] = leaf.cast;
+    const auto unit = static_cast<std::size_t>(std::countr_zero(static_cast<std::uint64_t>(from)));
+    const auto turn = copy_kernels().transpose[static_cast<std::size_t>(Store::cached)][unit];
+    for (Index j = 0; j < plane.inner; j += run) {
+        for (Index i = 0; i < plane.outer; i += runs) {
+            const Plane part{std::min(runs, plane.outer - i), std::min(run, plane.inner - j), plane.source_stride,
+                             run * from};
+            turn(part, source + i * from + j * plane.source_stride, block.data());
+            std::byte* const into = target + i * plane.target_stride + j * to;
+            for (Index row = 0; row < part.outer; ++row)
+                lines[static_cast<std::size_t>(store)](part.inner, from, to, block.data() + row * part.target_stride,
+                                                       into + row * plane.target_stride);
+        }
+    }
+}
+
+void cast_rows(const Leaf& leaf, Store store, const std::byte* source, std::byte* target) {
+    const CastLine cast = leaf.cast.lines[static_cast<std::size_t>(store)];
+    for (Index row = 0; row < leaf.rows.count; ++row)
+        cast(leaf.line.extent, leaf.line.source_stride, leaf.line.target_stride, source + row * leaf.rows.source_stride,
+             target + row * leaf.rows.target_stride);
 }
 
 }  // namespace
@@ -131,17 +162,23 @@ Index take_run(LoopNest& nest) {
     return inner.extent * nest.element_bytes;
 }
 
-Leaf take_leaf(LoopNest& nest) {
+Leaf take_leaf(LoopNest& nest, const ElementCast& cast) {
     Leaf leaf;
-    leaf.unit_bytes = take_run(nest);
+    leaf.cast = cast;
+    leaf.unit_bytes = cast ? cast.to_bytes : take_run(nest);
     std::vector<Loop>& loops = nest.loops;
-    if (const auto transposed = find_transposed(loops, leaf.unit_bytes)) {
+    if (const auto transposed = find_transposed(loops, cast ? cast.from_bytes : leaf.unit_bytes, leaf.unit_bytes)) {
         leaf.transposed = true;
         const auto [source_run, target_run] = *transposed;
         leaf.plane = {source_run->extent, target_run->extent, target_run->source_stride, source_run->target_stride};
         loops.erase(std::max(source_run, target_run));
         loops.erase(std::min(source_run, target_run));
         return leaf;
+    }
+    if (cast && !loops.empty()) {
+        leaf.line = loops.back();
+        leaf.unit_bytes *= leaf.line.extent;
+        loops.pop_back();
     }
     leaf.rows = {1, leaf.unit_bytes, 0, 0};
     if (!loops.empty()) {
@@ -151,11 +188,9 @@ Leaf take_leaf(LoopNest& nest) {
     return leaf;
 }
 
-Index bytes_of(const Leaf& leaf) {
-    return leaf.transposed ? leaf.plane.outer * leaf.plane.inner * leaf.unit_bytes : leaf.rows.count * leaf.rows.bytes;
-}
-
 void run_leaf(const Leaf& leaf, Store store, const std::byte* source, std::byte* target) {
+    if (leaf.cast && leaf.transposed) return cast_plane(leaf, store, source, target);
+    if (leaf.cast) return cast_rows(leaf, store, source, target);
     const CopyKernels& kernels = copy_kernels();
     const auto how = static_cast<std::size_t>(store);
     if (!leaf.transposed) return kernels.rows[how](leaf.rows, source, target);
@@ -163,8 +198,8 @@ void run_leaf(const Leaf& leaf, Store store, const std::byte* source, std::byte*
     kernels.transpose[how][unit](leaf.plane, source, target);
 }
 
-BoxCopy::BoxCopy(const Region& source, const Region& target)
-    : nest_(loop_nest(source, target)), leaf_(take_leaf(nest_)) {}
+BoxCopy::BoxCopy(const Region& source, const Region& target, const ElementCast& cast)
+    : nest_(cast ? loops_of(source, target) : loop_nest(source, target)), leaf_(take_leaf(nest_, cast)) {}
 
 void BoxCopy::run(const std::byte* source, std::byte* target, Store store) const {
     if (nest_.empty) return;
@@ -173,7 +208,7 @@ void BoxCopy::run(const std::byte* source, std::byte* target, Store store) const
 }
 
 bool BoxCopy::in_rows() const {
-    return !nest_.empty && nest_.loops.empty() && !leaf_.transposed && leaf_.rows.count > 1;
+    return !nest_.empty && nest_.loops.empty() && !leaf_.cast && !leaf_.transposed && leaf_.rows.count > 1;
 }
 
 void DealtCopies::add(const BoxCopy& copy, const std::byte* source, std::byte* target) {

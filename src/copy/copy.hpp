@@ -4,7 +4,7 @@
 
 #include "reshard/planner/schedule.hpp"
 #include "reshard/planner/storage.hpp"
-#include "src/copy/kernels/dispatch.hpp"
+#include "src/copy/cast.hpp"
 
 namespace reshard {
 
@@ -59,25 +59,28 @@ struct LoopNest {
 [[nodiscard]] Index take_run(LoopNest& nest);
 
 /// The innermost part of a copy, moved by one call of a kernel. A unit moves as a whole: an element, or a short run.
+/// With a cast a unit is a line of elements, and its bytes are those in the target.
 struct Leaf {
     bool transposed = false;  ///< source and target run along different dimensions: `plane`, otherwise `rows`
     Index unit_bytes = 1;
     Rows rows;
     Plane plane;
+    ElementCast cast = {};
+    LoopNest::Loop line = {1, 0, 0};  ///< the elements of a row that is cast
 };
 
-[[nodiscard]] Index bytes_of(const Leaf& leaf);
 void run_leaf(const Leaf& leaf, Store store, const std::byte* source, std::byte* target);
 
 /// Splits a nest into loops around a leaf. Takes the leaf's loops out of the nest; the others keep their order.
-[[nodiscard]] Leaf take_leaf(LoopNest& nest);
+[[nodiscard]] Leaf take_leaf(LoopNest& nest, const ElementCast& cast = {});
 
-/// Copies the elements of one region to another. pre: the regions do not overlap in memory.
+/// Copies the elements of one region to another, and may cast them. pre: the regions do not overlap in memory; their
+/// elements have one size, or the sizes of the cast.
 class BoxCopy {
 public:
-    BoxCopy(const Region& source, const Region& target);
+    BoxCopy(const Region& source, const Region& target, const ElementCast& cast = {});
     void run(const std::byte* source, std::byte* target, Store store = Store::cached) const;
-    /// True if it moves more than one run of bytes, at one distance on each side.
+    /// True if it moves more than one run of bytes, at one distance on each side, and casts nothing.
     [[nodiscard]] bool in_rows() const;
 
 private:

@@ -28,7 +28,7 @@ bool same_loops(const LoopNest& a, const LoopNest& b) {
 }  // namespace
 
 void MultiCopy::add(std::size_t memory, const Region& source, const Region& target) {
-    LoopNest nest = loop_nest(source, target);
+    LoopNest nest = cast_ ? loops_of(source, target) : loop_nest(source, target);
     if (nest.empty) return;
     bytes_ += bytes_of(source);
     nests_.emplace_back(memory, std::move(nest));
@@ -68,7 +68,7 @@ void MultiCopy::merge_repeated() {
 
 MultiCopy::Part MultiCopy::part_of(std::size_t memory, LoopNest nest) const {
     const bool push = kind_ == Kind::push;
-    const Leaf leaf = take_leaf(nest);
+    const Leaf leaf = take_leaf(nest, cast_);
     std::ranges::stable_sort(nest.loops, [&](const NestLoop& a, const NestLoop& b) {
         return stride_in_tile(a, kind_) > stride_in_tile(b, kind_);
     });
@@ -90,7 +90,7 @@ MultiCopy::Part MultiCopy::part_of(std::size_t memory, LoopNest nest) const {
     part.tile_row_stride = stride_in_tile(row, kind_);
     share.other_row_stride = push ? row.target_stride : row.source_stride;
     part.shares.push_back(std::move(share));
-    if (leaf.transposed) part.transposed = leaf;
+    if (leaf.transposed || leaf.cast) part.alone = leaf;
     // The target runs of a transposed block are many cache lines long, since it is slow to change places in memory. A
     // block of rows within a line each has several, since it costs as much as several of them.
     const Index short_rows = leaf.unit_bytes <= line_bytes ? 32 : 1;
@@ -102,8 +102,7 @@ MultiCopy::Part MultiCopy::part_of(std::size_t memory, LoopNest nest) const {
 
 // True if `other` starts within the first row of `part`, and both repeat in the same way in the tile.
 bool MultiCopy::joins(const Part& part, const Part& other) {
-    if (part.transposed || other.transposed || part.rows != other.rows || part.loops.size() != other.loops.size())
-        return false;
+    if (part.alone || other.alone || part.rows != other.rows || part.loops.size() != other.loops.size()) return false;
     const Index distance = other.shares.front().tile_offset - part.shares.front().tile_offset;
     if (part.rows > 1 && part.tile_row_stride != other.tile_row_stride) return false;
     if (part.rows > 1 && distance >= part.tile_row_stride) return false;
@@ -191,14 +190,21 @@ void MultiCopy::move(const Part& part, const Cursor& cursor, Index rows, Store s
         lane.target_stride = kind_ == Kind::push ? share.other_row_stride : part.tile_row_stride;
         lanes_.push_back(lane);
     }
-    if (!part.transposed) return copy_kernels().deal[static_cast<std::size_t>(store)](lanes_, rows);
-    for (const Lane& lane : lanes_) move_transposed(part, cursor.row, rows, store, lane);
+    if (!part.alone) return copy_kernels().deal[static_cast<std::size_t>(store)](lanes_, rows);
+    for (const Lane& lane : lanes_) move_alone(part, cursor.row, rows, store, lane);
+}
+
+void MultiCopy::move_alone(const Part& part, Index row, Index rows, Store store, const Lane& lane) {
+    if (part.alone->transposed) return move_transposed(part, row, rows, store, lane);
+    Leaf block = *part.alone;
+    block.rows = {rows, lane.bytes, lane.source_stride, lane.target_stride};
+    run_leaf(block, store, lane.source, lane.target);
 }
 
 // Blocks of a target run that begins inside a line are shifted to the next line. So only the first and the last line of
 // a run are written in parts.
 void MultiCopy::move_transposed(const Part& part, Index row, Index rows, Store store, const Lane& lane) {
-    Leaf block = *part.transposed;
+    Leaf block = *part.alone;
     const std::byte* run = lane.target - row * block.unit_bytes;
     const auto into_line = static_cast<Index>(reinterpret_cast<std::uintptr_t>(run) % line_bytes);
     const Index shift = (line_bytes - into_line) % line_bytes / block.unit_bytes;

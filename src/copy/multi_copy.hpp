@@ -13,7 +13,8 @@ public:
     /// The side of the one tile: a push reads it, a pull writes it.
     enum class Kind { push, pull };
 
-    explicit MultiCopy(Kind kind) : kind_(kind) {}
+    /// All copies apply one cast, or none.
+    explicit MultiCopy(Kind kind, const ElementCast& cast = {}) : kind_(kind), cast_(cast) {}
 
     /// Adds a copy. `memory` is the number of the memory on the other side, from 0.
     void add(std::size_t memory, const Region& source, const Region& target);
@@ -42,14 +43,15 @@ private:
         Index extent = 1;
         Index tile_stride = 0;
     };
-    // Shares that lie side by side in the tile and repeat in the same way, for one walk; or a single transposed share.
+    // Shares that lie side by side in the tile and repeat in the same way, for one walk; or a single share that is
+    // transposed or cast, whose leaf moves by itself.
     struct Part {
         std::vector<Loop> loops;  // outermost first, in the order of the tile
         Index rows = 1;
         Index tile_row_stride = 0;
         Index block_rows = 1;  // moved at once, before parts further on get their turn
         std::vector<Share> shares;
-        std::optional<Leaf> transposed;
+        std::optional<Leaf> alone;
     };
     struct Cursor {
         Index place = 0;  // in the tile
@@ -65,9 +67,11 @@ private:
     void walk(const Visit& visit);
     template <class At>
     void move(const Part& part, const Cursor& cursor, Index rows, Store store, const At& at);
+    static void move_alone(const Part& part, Index row, Index rows, Store store, const Lane& lane);
     static void move_transposed(const Part& part, Index row, Index rows, Store store, const Lane& lane);
 
     Kind kind_;
+    ElementCast cast_;
     Index bytes_ = 0;
     std::vector<std::pair<std::size_t, LoopNest>> nests_;  // until arrange()
     std::vector<Part> parts_;

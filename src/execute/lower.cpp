@@ -204,8 +204,8 @@ Result<RankPlan> lower_judged(const Plan& plan, Index rank, const Storages& stor
         const bool last = i + 1 == placement.written.size();
         Slot to = last ? ends.target : places.slot(i, step.layout);
         const Layout& before = layout_before(plan, number);
-        lowered.steps.push_back(
-            {number, schedule(before, step, rank, plan.network), from, to, before.dtype, step.layout.dtype});
+        lowered.steps.push_back({number, schedule(before, step, rank, plan.network), from, to, read_dtype(plan, number),
+                                 written_layout(plan, number).dtype});
         if (last) break;
         RESHARD_ASSIGN(from, seen_as(to, behind_views(plan, number + 1), rank));
     }

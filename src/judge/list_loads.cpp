@@ -179,7 +179,7 @@ void ListLoads::add_plan(Sums& sums, const Kind& kind) {
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         const Layout& before = layout_before(plan, i);
         add_step(sums, before, plan.steps[i], moves[i], plan.network, kind.times);
-        const Index copies = copies_picoseconds(before, plan.steps[i], machine_);
+        const Index copies = copies_picoseconds(plan, i, machine_);
         add(same_of(plan.steps[i].layout.mesh).copies, saturating_multiply(kind.times, copies));
     }
     // As plan_times: if no step writes, the tile is still copied; and what pieces take beside the whole.

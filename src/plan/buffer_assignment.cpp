@@ -10,7 +10,25 @@ namespace {
 // The first of several equally good places wins.
 constexpr std::array<BufferId, 3> assignable = {BufferId::target, BufferId::source, BufferId::workspace};
 
+// True if the step writes a tile by copies alone, which may cast each element.
+bool copies(const Plan& plan, std::size_t step) {
+    if (step >= plan.steps.size()) return false;
+    const StepKind kind = plan.steps[step].kind;
+    return kind != StepKind::cast && !is_alias(kind) && !changes_summands(kind);
+}
+
+bool is_cast(const Plan& plan, std::size_t step) {
+    return step < plan.steps.size() && plan.steps[step].kind == StepKind::cast;
+}
+
+bool casts_with_next(const Plan& plan, std::size_t step) { return is_cast(plan, step) && copies(plan, step + 1); }
+
+bool casts_with_last(const Plan& plan, std::size_t step) {
+    return is_cast(plan, step) && !copies(plan, step + 1) && step > 0 && copies(plan, step - 1);
+}
+
 bool writes_tile(const Plan& plan, std::size_t step) {
+    if (is_part_of_copy(plan, step)) return false;
     const auto kind = [&](std::size_t i) { return plan.steps[i].kind; };
     if (!is_alias(kind(step))) return true;
     if (kind(step) == StepKind::view) return false;
@@ -33,7 +51,8 @@ Index smallest_tile_bytes(const Layout& layout) {
 // of them, rounded down, lie on the same side of it.
 Index unread_bytes(const Plan& plan) {
     const Layout& whole = behind_views(plan, 0);
-    const Layout& slice = first_read(plan);
+    Layout slice = first_read(plan);
+    slice.dtype = whole.dtype;  // it is read before it is cast
     if (!divides(whole) || !divides(slice) || tile_bytes(slice) == 0) return 0;
     bool outer = true;  // true while all dimensions before have one index: then later dimensions may be cut
     for (std::size_t k = 0; k < whole.dims.size(); ++k) {
@@ -62,7 +81,7 @@ public:
         for (std::size_t i = 0; i < plan.steps.size(); ++i) {
             if (!writes_tile(plan, i)) continue;
             placed_.written.push_back(i);
-            bytes_.push_back(tile_bytes(plan.steps[i].layout));
+            bytes_.push_back(tile_bytes(written_layout(plan, i)));
         }
     }
 
@@ -127,9 +146,22 @@ private:
 
 }  // namespace
 
+bool is_part_of_copy(const Plan& plan, std::size_t step) {
+    return casts_with_next(plan, step) || casts_with_last(plan, step);
+}
+
+DType read_dtype(const Plan& plan, std::size_t step) {
+    return layout_before(plan, step > 0 && casts_with_next(plan, step - 1) ? step - 1 : step).dtype;
+}
+
+const Layout& written_layout(const Plan& plan, std::size_t step) {
+    return plan.steps[casts_with_last(plan, step + 1) ? step + 1 : step].layout;
+}
+
 const Layout& first_read(const Plan& plan) { return layout_before(plan, first_written(plan)); }
 
 const Layout& behind_views(const Plan& plan, std::size_t step) {
+    if (casts_with_last(plan, step)) ++step;
     while (step < plan.steps.size() && plan.steps[step].kind == StepKind::view) ++step;
     return layout_before(plan, step);
 }

@@ -60,5 +60,7 @@ template <class Dims>
 /// The time of the local copies of one step: the tile after it, and its runs. A slice is a view, and another step reads
 /// its runs. plan_times adds the copy of a last slice.
 [[nodiscard]] Index copies_picoseconds(const Layout& before, const Step& step, const Machine& machine);
+/// The same for a step of a plan: a cast that is part of a copy costs nothing.
+[[nodiscard]] Index copies_picoseconds(const Plan& plan, std::size_t step, const Machine& machine);
 
 }  // namespace reshard

@@ -192,6 +192,11 @@ Index copies_picoseconds(const Layout& before, const Step& step, const Machine& 
     return saturating_add(runs, transfer_picoseconds(bytes, machine.copy_bytes_per_second));
 }
 
+Index copies_picoseconds(const Plan& plan, std::size_t step, const Machine& machine) {
+    if (is_part_of_copy(plan, step)) return 0;
+    return copies_picoseconds(layout_before(plan, step), plan.steps[step], machine);
+}
+
 namespace {
 
 Times times_of(const Layout& before, const Step& step, const Move& move, const Machine& machine,
@@ -221,6 +226,7 @@ Index step_picoseconds(const Layout& before, const Step& step, const Move& move,
 Times plan_times(const Plan& plan, const Verdict& verdict, const Machine& machine) {
     Times sum{std::vector<Index>(machine.levels.size()), 0};
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+        if (is_part_of_copy(plan, i)) continue;
         const Times times = times_of(layout_before(plan, i), plan.steps[i], verdict.moves[i], machine, plan.network);
         sum.copies = saturating_add(sum.copies, times.copies);
         for (std::size_t level = 0; level < sum.levels.size(); ++level)

@@ -35,7 +35,7 @@ Index shorter_runs(const Plan& plan, const Split& split, const Machine& machine)
     const auto copies = [&](const Plan& one) {
         Index sum = 0;
         for (std::size_t i = 0; i < one.steps.size(); ++i)
-            sum = saturating_add(sum, copies_picoseconds(layout_before(one, i), one.steps[i], machine));
+            sum = saturating_add(sum, copies_picoseconds(one, i, machine));
         return sum;
     };
     const Index extent = largest_extent(split);

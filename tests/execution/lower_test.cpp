@@ -101,6 +101,53 @@ TEST(Lower, SlicesAreViews) {
     EXPECT_EQ(lowered->workspace_bytes, 0);
 }
 
+// The copy reads the type before the cast, and writes the type behind it.
+TEST(Lower, ACastIsPartOfTheCopyNextToIt) {
+    struct Case {
+        Plan plan;
+        std::vector<std::size_t> steps;
+        Index workspace_bytes;
+    };
+    const auto in = [](const char* source, const std::vector<Stop>& stops) {
+        return plan_through("x=2,y=2", source, stops);
+    };
+    const std::vector<Case> cases = {
+        {in("f32[8@x,8]", {{cast, "bf16[8@x,8]"}, {all_to_all, "bf16[8,8@x]"}}), {1}, 0},
+        {in("bf16[8@x,8]", {{all_to_all, "bf16[8,8@x]"}, {cast, "f32[8,8@x]"}}), {0}, 0},
+        {in("f32[8,8]", {{slice, "f32[8@x,8]"}, {cast, "bf16[8@x,8]"}, {all_to_all, "bf16[8,8@x]"}}), {2}, 0},
+        {in("f32[8@x,8]", {{view, "f32[64@x]"}, {cast, "bf16[64@x]"}, {all_gather, "bf16[64]"}, {view, "bf16[8,8]"}}),
+         {2},
+         0},
+        {in("bf16[8@x,8]", {{view, "bf16[64@x]"}, {all_gather, "bf16[64]"}, {cast, "f32[64]"}, {view, "f32[8,8]"}}),
+         {1},
+         0},
+        // A tile between two copies has the type that the second one reads.
+        {in("f32[8@x,8]", {{all_to_all, "f32[8,8@x]"}, {cast, "bf16[8,8@x]"}, {all_to_all, "bf16[8@x,8]"}}),
+         {0, 2},
+         128},
+        // Casts that no copy carries out.
+        {in("f32[8,8]", {{slice, "f32[8@x,8]"}, {cast, "bf16[8@x,8]"}}), {1}, 0},
+        {in("f32[8,8]{U:x}", {{reduce_scatter, "f32[8@x,8]"}, {cast, "bf16[8@x,8]"}}), {0, 1}, 128},
+    };
+    for (const Case& one : cases) {
+        const auto lowered = lower(one.plan, 3);
+        ASSERT_TRUE(lowered) << lowered.error().message << '\n' << format(one.plan);
+        std::vector<std::size_t> steps;
+        for (const RankStep& step : lowered->steps) steps.push_back(step.step);
+        EXPECT_EQ(steps, one.steps) << format(one.plan);
+        EXPECT_EQ(lowered->workspace_bytes, one.workspace_bytes) << format(one.plan);
+        EXPECT_EQ(check(one.plan)->footprint_bytes,
+                  lowered->source_bytes + lowered->target_bytes + one.workspace_bytes);
+        EXPECT_EQ(lowered->steps.front().from_dtype, one.plan.source.dtype);
+        EXPECT_EQ(lowered->steps.back().to_dtype, one.plan.target.dtype);
+        for (std::size_t i = 1; i < lowered->steps.size(); ++i)
+            EXPECT_EQ(lowered->steps[i].from_dtype, lowered->steps[i - 1].to_dtype);
+        EXPECT_EQ(std::ranges::count_if(lowered->steps, casts), 1) << format(one.plan);
+        for (const RankStep& step : lowered->steps)
+            EXPECT_EQ(sent_dtype(step), casts(step) ? DType::bf16 : step.from_dtype);
+    }
+}
+
 TEST(Lower, TheTargetsMemoryIsUsedOnlyWhereItIsDense) {
     const Plan plan = plan_through(
         "x=2", "f32[8@x,8]", {{all_to_all, "f32[8,8@x]"}, {all_to_all, "f32[8@x,8]"}, {all_to_all, "f32[8,8@x]"}});

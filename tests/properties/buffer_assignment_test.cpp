@@ -23,7 +23,7 @@ struct Trial {
     const Capacities& rooms;
     std::vector<std::size_t> written;
 
-    [[nodiscard]] Index bytes(std::size_t i) const { return tile_bytes(plan.steps[written[i]].layout); }
+    [[nodiscard]] Index bytes(std::size_t i) const { return tile_bytes(written_layout(plan, written[i])); }
     [[nodiscard]] bool on(std::size_t i, const Mesh& mesh) const {
         return same_devices(plan.steps[written[i]].layout.mesh, mesh);
     }
@@ -64,11 +64,10 @@ std::pair<Index, Index> reach_of(const Slot& slot, const Tile& tile, Index eleme
 
 // Empty if every step writes only inside buffers that it may write, and never where it reads.
 std::string fault_of(const RankPlan& lowered, bool donate) {
-    const Index element_bytes = size_of(lowered.dtype);
     for (std::size_t i = 0; i < lowered.steps.size(); ++i) {
         const RankStep& step = lowered.steps[i];
-        const auto [read, read_end] = reach_of(step.from, step.schedule.source_tile, element_bytes);
-        const auto [begin, end] = reach_of(step.to, step.to.tile, element_bytes);
+        const auto [read, read_end] = reach_of(step.from, step.schedule.source_tile, size_of(step.from_dtype));
+        const auto [begin, end] = reach_of(step.to, step.to.tile, size_of(step.to_dtype));
         const Slot* written = i == 0 ? nullptr : &lowered.steps[i - 1].to;
         if (written == nullptr ? step.from.buffer != BufferId::source
                                : step.from.buffer != written->buffer || step.from.offset_bytes != written->offset_bytes)
@@ -118,6 +117,25 @@ void expect_placed(const Plan& plan) {
 
 TEST(PlacementProperty, WalksArePlacedAsWellAsCanBe) {
     check_property(cases(1500), [] { expect_placed(plan_of(*walks())); });
+}
+
+// A walk with a cast at some place. The judge refuses a cast that would reduce the narrower type.
+TEST(PlacementProperty, WalksThatCastAreToo) {
+    check_property(cases(1000), [] {
+        const auto [from, to] =
+            *rc::gen::element(std::pair(DType::f32, DType::bf16), std::pair(DType::bf16, DType::f32));
+        Plan plan = plan_of(*walks());
+        const auto place = *between<std::size_t>(0, plan.steps.size());
+        plan.source.dtype = from;
+        plan.target.dtype = to;
+        for (std::size_t i = 0; i < plan.steps.size(); ++i) plan.steps[i].layout.dtype = i < place ? from : to;
+        Layout behind = layout_before(plan, place);
+        behind.dtype = to;
+        plan.steps.insert(plan.steps.begin() + static_cast<std::ptrdiff_t>(place), {StepKind::cast, behind});
+        if (!check(plan)) return;
+        RC_CLASSIFY(is_part_of_copy(plan, place), "part of a copy");
+        expect_placed(plan);
+    });
 }
 
 // Uneven tiles, two meshes, cuts of every kind.

@@ -6,6 +6,7 @@
 #include "report/plan_table.hpp"
 #include "report/steps.hpp"
 #include "report/table.hpp"
+#include "reshard/planner/part_of_copy.hpp"
 #include "reshard/text.hpp"
 #include "src/base/printable.hpp"
 #include "tool/console/terminal.hpp"
@@ -14,12 +15,16 @@ namespace reshard::cli {
 namespace {
 
 Index predicted(const Request& asked, const Synthesis& made, std::size_t step) {
+    if (is_part_of_copy(made.plan(), step)) return 0;
     return step_picoseconds(layout_before(made.plan(), step), made.plan().steps[step], made.verdict().moves[step],
                             asked.options.machine);
 }
 
-// Slices that another step follows are views.
-std::string measured_text(double seconds) { return seconds >= 0 ? format_seconds(seconds) : "a view"; }
+// Slices that another step follows are views, and a cast may be part of a copy.
+std::string measured_text(const Plan& plan, std::size_t step, double seconds) {
+    if (seconds >= 0) return format_seconds(seconds);
+    return is_part_of_copy(plan, step) ? "in the copy" : "a view";
+}
 
 std::string steps_table(const Request& asked, const Synthesis& made, const RunReport& report) {
     using Align = Table::Align;
@@ -36,7 +41,8 @@ std::string steps_table(const Request& asked, const Synthesis& made, const RunRe
         const double seconds = report.step_seconds[i];
         table.row({std::to_string(i + 1), std::string(name(step.kind)), changes(layout_before(made.plan(), i), step),
                    format(step.layout), format_bytes(saturating_multiply(made.verdict().moves[i].received, size)),
-                   format_picoseconds(predicted(asked, made, i)), measured_text(seconds)});
+                   is_part_of_copy(made.plan(), i) ? "in the copy" : format_picoseconds(predicted(asked, made, i)),
+                   measured_text(made.plan(), i, seconds)});
     }
     return table.text(page());
 }

@@ -1,7 +1,7 @@
 #include "tool/data/changed_values.hpp"
 
 #include "src/base/try.hpp"
-#include "src/copy/cast.hpp"
+#include "src/copy/copy.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -50,10 +50,7 @@ private:
             source.extents[i] = dense.extents[dim(i)];
             source.strides_bytes[i] = dense.strides_bytes[dim(i)];
         }
-        if (change_.from == change_.to)
-            BoxCopy(source, target).run(read_.data(), into.data());
-        else
-            BoxCast(change_.from, change_.to, source, target).run(read_.data(), into.data());
+        BoxCopy(source, target, cast_of(change_.from, change_.to)).run(read_.data(), into.data());
         return {};
     }
 

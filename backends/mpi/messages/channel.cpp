@@ -11,12 +11,14 @@ namespace {
 
 constexpr Index shared_at_most = 16;  // a transfer larger than this part of a piece has its own messages
 constexpr Index slot_alignment = 64;
+constexpr Index cast_piece_bytes = 4096;  // of messages that are cast, if nothing else is packed
 
 // A box in a message, and where it lies at this end.
 struct Share {
     std::size_t step = 0;
     Box box;
     Region region;
+    ElementCast cast;  // at this end
 };
 
 struct Bundle {
@@ -30,7 +32,10 @@ struct Ends {
     friend auto operator<=>(const Ends&, const Ends&) = default;
 };
 
-bool in_place(const Bundle& bundle) { return bundle.shares.size() == 1 && contiguous(bundle.shares.front().region); }
+bool in_place(const Bundle& bundle) {
+    const Share& first = bundle.shares.front();
+    return bundle.shares.size() == 1 && !first.cast && contiguous(first.region);
+}
 
 // Builds one channel.
 class Maker {
@@ -41,13 +46,14 @@ public:
     void add(std::size_t step, const Box& box) {
         const Index element_bytes = steps_[step].element_bytes;
         const Index bytes = count(box) * element_bytes;
-        if (framing_.piece_bytes == 0) {
+        const bool packs = framing_.piece_bytes > 0;
+        if (!packs && !casts(*steps_[step].step)) {
             put(step, box, bytes);
             return close();
         }
-        if (bytes > framing_.piece_bytes / shared_at_most) {
+        if (!packs || bytes > framing_.piece_bytes / shared_at_most) {
             close();
-            for (const Box& part : slabs(box, framing_.piece_bytes / element_bytes)) {
+            for (const Box& part : slabs(box, (packs ? framing_.piece_bytes : cast_piece_bytes) / element_bytes)) {
                 put(step, part, count(part) * element_bytes);
                 close();
             }
@@ -63,7 +69,7 @@ public:
         Index slot_bytes = 0;
         Index staged = 0;
         for (const Bundle& bundle : bundles_) {
-            if (framing_.piece_bytes == 0 || in_place(bundle)) continue;
+            if (!is_packed(bundle)) continue;
             slot_bytes = std::max(slot_bytes, ceil_divide(bundle.bytes, slot_alignment) * slot_alignment);
             ++staged;
         }
@@ -81,14 +87,21 @@ public:
 private:
     void put(std::size_t step, const Box& box, Index bytes) {
         const ChannelStep& travel = steps_[step];
-        const Slot& slot = channel_.sends ? travel.step->from : travel.step->to;
-        open_.shares.push_back({step, box, region_of(slot, box, travel.element_bytes)});
+        const RankStep& own = *travel.step;
+        const ElementCast cast = cast_of(own.from_dtype, own.to_dtype);
+        open_.shares.push_back(
+            channel_.sends ? Share{step, box, region_of(own.from, box, size_of(own.from_dtype)), at_sender(cast)}
+                           : Share{step, box, region_of(own.to, box, size_of(own.to_dtype)), at_receiver(cast)});
         open_.bytes += bytes;
     }
 
     void close() {
         if (!open_.shares.empty()) bundles_.push_back(std::move(open_));
         open_ = {};
+    }
+
+    [[nodiscard]] bool is_packed(const Bundle& bundle) const {
+        return !in_place(bundle) && (framing_.piece_bytes > 0 || bundle.shares.front().cast);
     }
 
     [[nodiscard]] BufferId where(std::size_t step) const {
@@ -104,11 +117,12 @@ private:
         piece.array = steps_[first.step].array;
         piece.where = where(first.step);
         piece.offset_bytes = first.region.offset_bytes;
-        if (framing_.piece_bytes == 0) {
-            RESHARD_ASSIGN(piece.type, region_type(first.region));
+        if (!is_packed(bundle)) {
+            if (framing_.piece_bytes == 0) {
+                RESHARD_ASSIGN(piece.type, region_type(first.region));
+            }
             return piece;
         }
-        if (in_place(bundle)) return piece;
         piece.where = BufferId::staging;
         piece.offset_bytes = slot_offset;
         for (const Share& share : bundle.shares) {
@@ -117,8 +131,9 @@ private:
             slot_offset += count(share.box) * travel.element_bytes;
             const BufferId there = where(share.step);
             piece.copies.push_back(
-                channel_.sends ? LocalCopy{travel.array, there, BufferId::staging, BoxCopy(share.region, packed)}
-                               : LocalCopy{travel.array, BufferId::staging, there, BoxCopy(packed, share.region)});
+                channel_.sends
+                    ? LocalCopy{travel.array, there, BufferId::staging, BoxCopy(share.region, packed, share.cast)}
+                    : LocalCopy{travel.array, BufferId::staging, there, BoxCopy(packed, share.region, share.cast)});
         }
         return piece;
     }

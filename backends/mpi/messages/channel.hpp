@@ -1,6 +1,6 @@
 // The messages from one rank to another, all of about one size: long transfers are cut, and short ones share a message.
 // If a message is one run of bytes at an end, that end sends or receives it in place. Otherwise it is packed into a
-// slot. A few slots let some messages travel while another one is packed.
+// slot. A few slots let some messages travel while another one is packed. The end that casts always packs.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ namespace reshard::mpi {
 struct ChannelStep {
     std::size_t array = 0;
     const RankStep* step = nullptr;
-    Index element_bytes = 1;
+    Index element_bytes = 1;  ///< of an element in a message
 };
 
 /// A copy between the memory of one array and the staging, or within that memory.
@@ -49,7 +49,7 @@ inline constexpr std::size_t channel_slots = 4;
 
 /// How transfers become messages; the same on both ends.
 struct Framing {
-    Index piece_bytes = 0;  ///< 0: one message for each transfer, and nothing is packed
+    Index piece_bytes = 0;  ///< 0: one message for each transfer, and nothing is packed unless it is cast
 };
 
 /// The channels between this rank and all ranks outside its node. Their slots follow `staged_bytes` in the staging, and

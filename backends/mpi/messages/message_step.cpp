@@ -59,7 +59,6 @@ public:
 
 private:
     Result<void> parts() {
-        if (casts(step_)) return make_casts();
         if (step_.schedule.combine == Combine::copy) return make_copies();
         if (!carriage_.sums) return {};
         if (reduces_natively(step_)) return make_reduction();
@@ -105,18 +104,10 @@ private:
     Result<void> make_copies() {
         for (const Transfer& receive : step_.schedule.receives) {
             if (!carriage_.own_share || !is_own(receive) || count(receive.box) == 0) continue;
+            const Region target = region_of(step_.to, receive.box, size_of(step_.to_dtype));
             made_.copies.push_back(
-                copy(step_.from.buffer, step_.to.buffer, in_source(receive.box), in_target(receive.box)));
-        }
-        return {};
-    }
-
-    Result<void> make_casts() {
-        for (const Transfer& own : step_.schedule.receives) {
-            if (count(own.box) == 0) continue;
-            const Region target = region_of(step_.to, own.box, size_of(step_.to_dtype));
-            made_.casts.push_back({step_.from.buffer, step_.to.buffer,
-                                   BoxCast(step_.from_dtype, step_.to_dtype, in_source(own.box), target)});
+                {made_.array, step_.from.buffer, step_.to.buffer,
+                 BoxCopy(in_source(receive.box), target, cast_of(step_.from_dtype, step_.to_dtype))});
         }
         return {};
     }

@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "backends/mpi/messages/channel.hpp"
-#include "src/copy/cast.hpp"
 #include "src/schedule/split_receives.hpp"
 
 namespace reshard::mpi {
@@ -28,12 +27,6 @@ struct LocalCombine {
     BufferId from = BufferId::source;
     BufferId to = BufferId::target;
     BoxCombine combine;
-};
-
-struct LocalCast {
-    BufferId from = BufferId::source;
-    BufferId to = BufferId::target;
-    BoxCast cast;
 };
 
 /// The messages of a sum to one peer, in their order.
@@ -75,7 +68,6 @@ struct MessageStep {
     std::vector<std::pair<BufferId, BoxFill>> fills;
     std::vector<Sends> sends;       ///< of a sum
     std::vector<LocalCopy> copies;  ///< the share that the rank keeps
-    std::vector<LocalCast> casts;   ///< of the rank's own tile
     std::vector<Landing> landings;
     Index slots = staging_slots;  ///< staged landings take them in turn
     std::shared_ptr<Reduction> reduction;

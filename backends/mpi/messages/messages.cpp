@@ -132,6 +132,10 @@ std::string Messages::describe() const {
     if (messages || ways.empty()) ways.emplace_back(ways.empty() ? "messages" : "messages between them");
     if (channels && framing_.piece_bytes > 0)
         ways.back() += fmt::format(" (pieces of up to {} bytes)", framing_.piece_bytes);
+    const bool cast = std::ranges::any_of(order_, [](const std::vector<StageStep>& stage) {
+        return std::ranges::any_of(stage, [](const StageStep& one) { return casts(one.rank_step()); });
+    });
+    if (cast) ways.emplace_back("and the cast is part of the copy");
     return fmt::format("{}", fmt::join(ways, ", "));
 }
 

@@ -127,11 +127,7 @@ void Run::begin_stage() {
     channels_.begin();
     sum_messages_.begin();
     reductions_.begin();
-    for (const MessageStep& step : stage.steps) {
-        state_.copy(step.copies);
-        for (const LocalCast& own : step.casts)
-            own.cast.run(state_.read(step.array, own.from), state_.write(step.array, own.to));
-    }
+    for (const MessageStep& step : stage.steps) state_.copy(step.copies);
 }
 
 bool Run::finish_stage(Slice most) {

@@ -29,7 +29,7 @@ std::vector<ArrayStep> steps_among(std::span<const StageStep> stage, const std::
     for (const StageStep& one : stage) {
         if (!takes(one)) continue;
         inside.push_back(among(one.rank_step(), members));
-        steps[one.array] = {&inside.back(), one.rank_step().from_dtype};
+        steps[one.array] = {&inside.back()};
     }
     return steps;
 }
@@ -142,7 +142,7 @@ Result<std::vector<Channel>> make_channels(std::span<const StageStep> stage, con
                                            const Framing& framing, Index& staged_bytes) {
     std::vector<ChannelStep> steps;
     for (const StageStep& one : stage)
-        steps.push_back({one.array, one.copies() ? &one.rank_step() : nullptr, size_of(one.rank_step().from_dtype)});
+        steps.push_back({one.array, one.copies() ? &one.rank_step() : nullptr, size_of(sent_dtype(one.rank_step()))});
     return make_channels(std::span<const ChannelStep>(steps), nodes, framing, staged_bytes);
 }
 

@@ -18,8 +18,8 @@ struct StageStep {
     std::vector<Index> summing = {};
 
     [[nodiscard]] const RankStep& rank_step() const { return plan->steps[step]; }
-    /// True for a copy between ranks. A cast is none: each rank casts its own tile.
-    [[nodiscard]] bool copies() const { return rank_step().schedule.combine == Combine::copy && !casts(rank_step()); }
+    /// True for a copy; false for a sum.
+    [[nodiscard]] bool copies() const { return rank_step().schedule.combine == Combine::copy; }
 };
 
 /// The plans that the steps of a stage share. See bind_stage for the buffers that they read and write.

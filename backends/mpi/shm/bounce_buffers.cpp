@@ -63,7 +63,7 @@ std::vector<std::vector<std::size_t>> groups_of(const std::vector<std::vector<St
 
 std::vector<Index> bytes_by_peer(const std::vector<PeerRegion>& parts, std::size_t ranks) {
     std::vector<Index> bytes(ranks);
-    for (const PeerRegion& part : parts) bytes[part.peer] += bytes_of(part.target);
+    for (const PeerRegion& part : parts) bytes[part.peer] += sent_bytes(part);
     return bytes;
 }
 

@@ -23,8 +23,8 @@ Index even_block(Index extent, Index most) {
 }
 
 // Takes inner dimensions whole as long as they fit, then a block of the next one, and single indices of the others.
-void cut_rows(std::vector<Dim>& dims, Index element_bytes, Index slot_bytes) {
-    Index inner = element_bytes;
+void cut_rows(std::vector<Dim>& dims, Index packed_bytes, Index target_bytes, Index slot_bytes) {
+    Index inner = packed_bytes;
     bool whole = true;
     for (std::size_t k = dims.size(); k-- > 0;) {
         Dim& dim = dims[k];
@@ -36,8 +36,8 @@ void cut_rows(std::vector<Dim>& dims, Index element_bytes, Index slot_bytes) {
         } else {
             dim.block = even_block(dim.extent, slot_bytes / inner);
             // Whole cache lines of the target, if this dimension is contiguous there.
-            const Index line = line_bytes / element_bytes;
-            if (dim.target_stride == element_bytes && dim.block > line) dim.block -= dim.block % line;
+            const Index line = line_bytes / target_bytes;
+            if (dim.target_stride == target_bytes && dim.block > line) dim.block -= dim.block % line;
             whole = false;
         }
     }
@@ -46,9 +46,9 @@ void cut_rows(std::vector<Dim>& dims, Index element_bytes, Index slot_bytes) {
 using Found = std::vector<Dim>::iterator;
 
 // Squares have long runs on both sides.
-void cut_square(Found source_run, Found target_run, Index element_bytes, Index slot_bytes) {
-    const Index room = slot_bytes / element_bytes;
-    const Index line = line_bytes / element_bytes;
+void cut_square(Found source_run, Found target_run, Index packed_bytes, Index target_bytes, Index slot_bytes) {
+    const Index room = slot_bytes / packed_bytes;
+    const Index line = line_bytes / target_bytes;
     source_run->block = std::min(source_run->extent, strip);
     target_run->block = std::min(target_run->extent, room / source_run->block);
     if (target_run->block > line) target_run->block -= target_run->block % line;
@@ -66,24 +66,27 @@ std::vector<Dim> dims_of(const PeerRegion& part) {
     return dims;
 }
 
+// The bytes of an element in a slot.
+Index packed_element(const PeerRegion& part) { return std::min(part.source.element_bytes, part.target.element_bytes); }
+
 // The dimensions, in packing order. A transposed part follows the order of the source: long runs
 // are packed, and transposed when they are copied out.
 std::vector<Dim> cut_dims(const PeerRegion& part, Index slot_bytes) {
-    const Index element_bytes = part.target.element_bytes;
+    const Index target_bytes = part.target.element_bytes;
     std::vector<Dim> dims = dims_of(part);
-    const auto runs = [&](Index Dim::*stride) { return std::ranges::find(dims, element_bytes, stride); };
-    const bool transposed =
-        runs(&Dim::source_stride) != dims.end() && runs(&Dim::source_stride) != runs(&Dim::target_stride);
+    const auto find_source = [&] { return std::ranges::find(dims, part.source.element_bytes, &Dim::source_stride); };
+    const auto find_target = [&] { return std::ranges::find(dims, target_bytes, &Dim::target_stride); };
+    const bool transposed = find_source() != dims.end() && find_source() != find_target();
     const auto stride = transposed ? &Dim::source_stride : &Dim::target_stride;
     std::ranges::stable_sort(dims, [&](const Dim& a, const Dim& b) { return a.*stride > b.*stride; });
-    const auto source_run = runs(&Dim::source_stride);
-    const auto target_run = runs(&Dim::target_stride);
-    const bool square = transposed && target_run != dims.end() && bytes_of(part.target) > slot_bytes &&
+    const auto source_run = find_source();
+    const auto target_run = find_target();
+    const bool square = transposed && target_run != dims.end() && sent_bytes(part) > slot_bytes &&
                         source_run->extent >= strip && target_run->extent >= strip && slot_bytes >= strip * line_bytes;
     if (square) {
-        cut_square(source_run, target_run, element_bytes, slot_bytes);
+        cut_square(source_run, target_run, packed_element(part), target_bytes, slot_bytes);
     } else {
-        cut_rows(dims, element_bytes, std::min(slot_bytes, piece_bytes));
+        cut_rows(dims, packed_element(part), target_bytes, std::min(slot_bytes, piece_bytes));
     }
     return dims;
 }
@@ -91,7 +94,10 @@ std::vector<Dim> cut_dims(const PeerRegion& part, Index slot_bytes) {
 }  // namespace
 
 BouncePieces::Grid BouncePieces::grid_of(const PeerRegion& part, Index slot_bytes, Side side) {
-    const Index element_bytes = part.target.element_bytes;
+    const Index element_bytes = packed_element(part);
+    const ElementCast cast = side == Side::both     ? part.cast
+                             : side == Side::sender ? at_sender(part.cast)
+                                                    : at_receiver(part.cast);
     Grid grid;
     grid.array = part.array;
     const std::vector<Dim> dims = cut_dims(part, slot_bytes);
@@ -102,8 +108,8 @@ BouncePieces::Grid BouncePieces::grid_of(const PeerRegion& part, Index slot_byte
         if (grid.cuts.back().shorter) shapes *= 2;
     }
     for (std::size_t shape = 0; shape < shapes; ++shape) {
-        Region source{part.source.offset_bytes, element_bytes, {}, {}};
-        Region target{part.target.offset_bytes, element_bytes, {}, {}};
+        Region source{part.source.offset_bytes, part.source.element_bytes, {}, {}};
+        Region target{part.target.offset_bytes, part.target.element_bytes, {}, {}};
         std::size_t bit = 1;
         for (std::size_t k = 0; k < dims.size(); ++k) {
             const bool last = grid.cuts[k].shorter && (shape & bit) != 0;
@@ -117,7 +123,8 @@ BouncePieces::Grid BouncePieces::grid_of(const PeerRegion& part, Index slot_byte
         Index stride = element_bytes;
         for (std::size_t k = dims.size(); k-- > 0; stride *= source.extents[k]) packed.strides_bytes[k] = stride;
         grid.bytes.push_back(stride);
-        grid.copies.emplace_back(side == Side::receiver ? packed : source, side == Side::sender ? packed : target);
+        grid.copies.emplace_back(side == Side::receiver ? packed : source, side == Side::sender ? packed : target,
+                                 cast);
     }
     return grid;
 }
@@ -127,7 +134,7 @@ BouncePieces::BouncePieces(const std::vector<PeerRegion>& parts, Index slot_byte
     std::size_t most_cuts = 0;
     for (const PeerRegion& part : parts) {
         parts_.push_back(grid_of(part, slot_bytes, side));
-        bytes_ += bytes_of(part.target);
+        bytes_ += sent_bytes(part);
         most_cuts = std::max(most_cuts, parts_.back().cuts.size());
     }
     part_ = parts_.size();

@@ -103,8 +103,10 @@ public:
                                     name(step.schedule.kind), sends_ ? "sends to" : "receives from", transfer.peer,
                                     sends_ ? "another box than it receives" : "another box than it sends"));
         }
-        const Region theirs{other->offset_bytes, mine.element_bytes, mine.extents, other->strides_bytes};
-        return sends_ ? PeerRegion{array, peer, mine, theirs} : PeerRegion{array, peer, theirs, mine};
+        const Region theirs{other->offset_bytes, size_of(sends_ ? step.to_dtype : step.from_dtype), mine.extents,
+                            other->strides_bytes};
+        const ElementCast cast = cast_of(step.from_dtype, step.to_dtype);
+        return sends_ ? PeerRegion{array, peer, mine, theirs, cast} : PeerRegion{array, peer, theirs, mine, cast};
     }
     /// Fails if a peer has more boxes than were matched.
     Result<void> all_matched(std::span<const ArrayStep> steps) {
@@ -133,6 +135,8 @@ private:
 
 }  // namespace
 
+Index sent_bytes(const PeerRegion& part) { return bytes_of(part.cast.narrows() ? part.target : part.source); }
+
 Result<PeerRegions> exchange_parts(MPI_Comm communicator, std::span<const ArrayStep> steps) {
     const Index rank = rank_of(communicator);
     const Index ranks = size_of_communicator(communicator);
@@ -141,8 +145,8 @@ Result<PeerRegions> exchange_parts(MPI_Comm communicator, std::span<const ArrayS
         for (std::size_t array = 0; array < steps.size(); ++array) {
             if (steps[array].step == nullptr) continue;
             const RankStep& step = *steps[array].step;
-            const Index element_bytes = size_of(steps[array].dtype);
             for (const bool sends : {true, false}) {
+                const Index element_bytes = size_of(sends ? step.from_dtype : step.to_dtype);
                 for (const Transfer& transfer : sends ? step.schedule.sends : step.schedule.receives) {
                     if (count(transfer.box) == 0) continue;
                     const Region mine = region_of(sends ? step.from : step.to, transfer.box, element_bytes);
@@ -166,9 +170,9 @@ Result<PeerRegions> exchange_parts(MPI_Comm communicator, std::span<const ArrayS
     RESHARD_CHECK(visit([&](std::size_t array, const RankStep& step, bool sends, const Transfer& transfer,
                             const Region& mine) -> Result<void> {
         if (transfer.peer == rank) {
-            const Index element_bytes = size_of(steps[array].dtype);
-            parts.own.push_back(
-                {array, static_cast<std::size_t>(rank), region_of(step.from, transfer.box, element_bytes), mine});
+            const Region source = region_of(step.from, transfer.box, size_of(step.from_dtype));
+            const ElementCast cast = cast_of(step.from_dtype, step.to_dtype);
+            parts.own.push_back({array, static_cast<std::size_t>(rank), source, mine, cast});
             return {};
         }
         RESHARD_TRY(auto& part, (sends ? receivers : senders).match(array, step, transfer, mine));

@@ -15,7 +15,11 @@ struct PeerRegion {
     std::size_t peer = 0;
     Region source;
     Region target;
+    ElementCast cast = {};  ///< from source to target
 };
+
+/// The bytes that a box takes in a message or a bounce buffer: its elements travel in the narrower type.
+[[nodiscard]] Index sent_bytes(const PeerRegion& part);
 
 struct PeerRegions {
     std::vector<PeerRegion> sends;     ///< in the order of the schedule; the receiver has the same order
@@ -26,7 +30,6 @@ struct PeerRegions {
 /// The step of one array that copies from source to target. `step` is null if the array takes no part.
 struct ArrayStep {
     const RankStep* step = nullptr;
-    DType dtype = DType::f32;
 };
 
 /// Collective over ranks that share an architecture. Errors: backend, with step and peer, if send and receive differ.

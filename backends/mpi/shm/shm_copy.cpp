@@ -35,8 +35,12 @@ Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, st
                    Signals::make(communicator, plan->arena_, signal_addresses(steps.size()), options.timeout));
     plan->arrays_.resize(steps.size());
     for (std::size_t i = 0; i < steps.size(); ++i) {
-        plan->arrays_[i].moves = steps[i].step != nullptr;
-        if (steps[i].step != nullptr) plan->arrays_[i].step = steps[i].step->step;
+        if (steps[i].step == nullptr) continue;
+        const RankStep& step = *steps[i].step;
+        const ElementCast cast = cast_of(step.from_dtype, step.to_dtype);
+        plan->casts_ = plan->casts_ || cast;
+        plan->arrays_[i] = {true, step.step, MultiCopy(MultiCopy::Kind::push, cast),
+                            MultiCopy(MultiCopy::Kind::pull, cast)};
     }
     std::set<std::size_t> partners;
     for (const PeerRegion& part : parts.own) plan->arrays_[part.array].push.add(part.peer, part.source, part.target);
@@ -81,10 +85,11 @@ Result<void> ShmCopyPlan::choose(MPI_Comm communicator, const PeerRegions& parts
 }
 
 std::string ShmCopyPlan::describe() const {
-    if (at_once_) return fmt::format("through bounce buffers of {} bytes at once", bounce_bytes());
-    return fmt::format("one pass through shared memory ({}; bounce buffers of {} bytes{} for unregistered buffers)",
+    const char* cast = casts_ ? ", and the cast is part of the copy" : "";
+    if (at_once_) return fmt::format("through bounce buffers of {} bytes at once{}", bounce_bytes(), cast);
+    return fmt::format("one pass through shared memory ({}; bounce buffers of {} bytes{} for unregistered buffers){}",
                        store_ == Store::streaming ? "push, non-temporal stores" : "pull, cached stores", bounce_bytes(),
-                       bounce_store_ == Store::streaming ? ", non-temporal stores," : "");
+                       bounce_store_ == Store::streaming ? ", non-temporal stores," : "", cast);
 }
 
 ShmCopy::ShmCopy(ShmCopyPlan& plan, const ShmAddresses& buffers)

@@ -49,6 +49,7 @@ private:
     BounceBuffers bounce_buffers_;
     Store store_ = Store::cached;
     Store bounce_store_ = Store::cached;
+    bool casts_ = false;    // some array
     bool at_once_ = false;  // all goes through bounce buffers, with no barrier before
     std::uint64_t runs_ = 0;
 };

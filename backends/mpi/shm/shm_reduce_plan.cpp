@@ -109,7 +109,7 @@ Result<void> ShmReducePlan::add_arrays(const PeerRegions& parts, std::span<const
         const Schedule& schedule = steps[i].step->schedule;
         Array array{i,
                     steps[i].step->step,
-                    steps[i].dtype,
+                    steps[i].step->from_dtype,
                     schedule.combine,
                     schedule.kind == StepKind::all_reduce,
                     {},

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "src/copy/on_device.hpp"
+#include "src/copy/kernels/on_device.hpp"
 
 namespace reshard::nccl {
 

@@ -21,12 +21,18 @@ struct RankStep {
     Schedule schedule;              ///< what it sends, receives and fills
     Slot from;                      ///< the tile that it reads
     Slot to;                        ///< the tile that it writes
-    DType from_dtype = DType::f32;  ///< of the elements that it reads, and that move between ranks
-    DType to_dtype = DType::f32;    ///< of the elements that it writes; it differs in a cast, which receives nothing
+    DType from_dtype = DType::f32;  ///< of the elements that it reads
+    DType to_dtype = DType::f32;    ///< of the elements that it writes; it differs if the step casts
 };
 
-/// True if the step casts. The rank casts its own tile; no other rank takes part.
+/// True if the step casts its elements. It is a copy then: it reduces, fills and scales nothing.
 [[nodiscard]] inline bool casts(const RankStep& step) { return step.from_dtype != step.to_dtype; }
+
+/// The type of the elements that move between ranks: the narrower one if the step casts, from_dtype if both have one
+/// size. So the sender casts if that narrows, and the receiver casts otherwise.
+[[nodiscard]] inline DType sent_dtype(const RankStep& step) {
+    return size_of(step.to_dtype) < size_of(step.from_dtype) ? step.to_dtype : step.from_dtype;
+}
 
 /// One array on this rank.
 struct RankPlan {

@@ -4,6 +4,7 @@
 //   deal        the same for several sources or targets, interleaved row by row
 //   transpose   a plane, contiguous along one dimension in the source and along the other in the target,
 //               transposed in registers, for elements of 1, 2, 4, 8 and 16 bytes
+//   casts       runs of f32 that become bf16 or f16, and the other way
 //   products    the sum of products of keys and words, for digests; the words may be copied on the way
 //
 // Each kernel exists with plain stores, and with non-temporal stores of whole cache lines. The latter go past the
@@ -52,6 +53,9 @@ struct Plane {
     std::int64_t target_stride = 0;
 };
 
+/// The casts that have kernels, in the order of CopyKernels::casts.
+enum class Casting { f32_to_bf16, bf16_to_f32, f32_to_f16, f16_to_f32 };
+
 /// A sum of 64-bit products: low + 2^32 * high. Exact below 2^32 products.
 struct ProductSum {
     std::uint64_t low = 0;
@@ -73,11 +77,14 @@ struct CopyKernels {
     /// begins with a line.
     using SumProducts = ProductSum (*)(const std::uint32_t* keys, const std::byte* source, std::byte* target,
                                        std::int64_t lines);
+    /// Casts so many elements, dense on both sides.
+    using CastRun = void (*)(const std::byte* source, std::byte* target, std::int64_t elements);
     const char* name;
     CopyRows rows[2];             // by Store
     DealRows deal[2];             // moves the next `rows` rows of all lanes, and advances the lanes
     Transpose transpose[2][5];    // by Store, and log2 of the element's bytes
     SumProducts sum_products[3];  // reads only; copies by each Store
+    CastRun casts[2][4];          // by Store and Casting
 };
 
 /// The best kernels that this processor runs. Always the same answer.

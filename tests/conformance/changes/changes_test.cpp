@@ -341,5 +341,26 @@ TEST(Changes, RandomCastsTranspositionsAndPaddingMoveEveryElement) {
     EXPECT_TRUE(summed > 0 || harness().ranks() == 1);
 }
 
+// No tile lies between the cast and the copy, and the backend says so. The array is so large that one step moves it.
+TEST(Changes, ACastNextToACopyTakesNoMemory) {
+    const Mesh mesh{{"x", harness().ranks()}};
+    for (const auto& [from, to] :
+         {std::pair("f32[1440@x,1440]", "bf16[1440,1440@x]"), {"bf16[1440@x,1440]", "f32[1440,1440@x]"}}) {
+        const auto made = synthesize(*parse_layout(mesh, from), *parse_layout(mesh, to), {.cast = true});
+        ASSERT_TRUE(made) << made.error().message;
+        const Index ends = 1440 * 1440 / harness().ranks() * (4 + 2);
+        EXPECT_EQ(made->verdict().footprint_bytes, ends);
+        harness().on_every_rank([&](Backend& backend) {
+            const auto executor = Executor::prepare(*made, backend);
+            ASSERT_TRUE(executor) << executor.error().message;
+            EXPECT_EQ(executor->workspace_bytes(), 0);
+            EXPECT_EQ(executor->footprint_bytes() - executor->staging_bytes(), ends);
+            if (backend.name() != "mpi") return;
+            EXPECT_NE(executor->describe().find("the cast is part of the copy"), std::string::npos)
+                << executor->describe();
+        });
+    }
+}
+
 }  // namespace
 }  // namespace reshard::conformance

@@ -371,7 +371,7 @@ TEST(Absence, AStepThatDoesNotFitIsNamed) {
     RankStep step = lower(plan, world_rank()).value().steps.front();
     step.step = 4;
     if (world_rank() == 0) step.schedule.receives.clear();
-    const mpi::ArrayStep array{&step, DType::f32};
+    const mpi::ArrayStep array{&step};
     const auto parts = mpi::exchange_parts(MPI_COMM_WORLD, {&array, 1});
     ASSERT_FALSE(parts);
     EXPECT_NE(parts.error().message.find("array 0, step 5"), std::string::npos) << parts.error().message;

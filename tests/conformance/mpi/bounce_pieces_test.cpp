@@ -55,10 +55,26 @@ void visit(const Region& source, const Region& target, const Visit& visit_places
     }
 }
 
-PeerRegion random_part(Random& random, Index element_bytes) {
+// Mostly none.
+ElementCast random_cast(Random& random) {
+    switch (below(random, 8)) {
+        case 0:
+            return cast_of(DType::f32, DType::bf16);
+        case 1:
+            return cast_of(DType::f16, DType::f32);
+        case 2:
+            return cast_of(DType::f16, DType::bf16);
+        default:
+            return {};
+    }
+}
+
+// With elements of so many bytes, or with a cast.
+PeerRegion random_part(Random& random, Index element_bytes, const ElementCast& cast) {
     std::vector<Index> extents(static_cast<std::size_t>(below(random, 4)));
     for (Index& extent : extents) extent = 1 + below(random, extents.size() > 2 ? 20 : 200);
-    return {0, 0, random_region(random, extents, element_bytes), random_region(random, extents, element_bytes)};
+    return {0, 0, random_region(random, extents, cast ? cast.from_bytes : element_bytes),
+            random_region(random, extents, cast ? cast.to_bytes : element_bytes), cast};
 }
 
 TEST(BouncePieces, ArriveAsTheyLeft) {
@@ -72,7 +88,7 @@ TEST(BouncePieces, ArriveAsTheyLeft) {
         std::vector<std::vector<std::byte>> targets;
         std::vector<char> staged;
         for (Index i = 0; i <= below(random, 4); ++i) {
-            parts.push_back(random_part(random, element_bytes));
+            parts.push_back(random_part(random, element_bytes, random_cast(random)));
             parts.back().array = static_cast<std::size_t>(i);
             sources.emplace_back(static_cast<std::size_t>(end_of(parts.back().source)));
             for (std::byte& byte : sources.back()) byte = static_cast<std::byte>(random());
@@ -86,6 +102,10 @@ TEST(BouncePieces, ArriveAsTheyLeft) {
             from.push_back(sources[i].data());
             to.push_back(targets[i].data());
             if (staged[i] == 0) continue;
+            if (parts[i].cast) {
+                BoxCopy(parts[i].source, parts[i].target, parts[i].cast).run(sources[i].data(), expected[i].data());
+                continue;
+            }
             visit(parts[i].source, parts[i].target, [&](Index source, Index target) {
                 std::copy_n(sources[i].data() + source, element_bytes, expected[i].data() + target);
             });

@@ -61,7 +61,7 @@ struct Travel {
         for (const Item& item : items) plans.push_back(*lower(item.plan, rank, storages_of(item, rank)));
         std::vector<ChannelStep> steps;
         for (std::size_t i = 0; i < plans.size(); ++i) {
-            steps.push_back({i, &plans[i].steps.front(), size_of(plans[i].dtype)});
+            steps.push_back({i, &plans[i].steps.front(), size_of(sent_dtype(plans[i].steps.front()))});
         }
         NodeMap nodes;
         for (Index peer = 0; peer < all_ranks; ++peer) {
@@ -100,6 +100,49 @@ TEST(Channels, BothEndsCutAlike) {
                 }
                 EXPECT_LE(travel.staged_bytes,
                           static_cast<Index>(travel.channels.size() * channel_slots) * ceil_divide(piece, 64) * 64);
+            }
+            EXPECT_FALSE(sent.empty());
+            EXPECT_EQ(sent, received);
+        }
+    }
+}
+
+// The plan with a cast before its only step, or behind it.
+Plan with_cast(Plan plan, DType to, bool before) {
+    Step& step = plan.steps.front();
+    Step cast{StepKind::cast, before ? plan.source : plan.target};
+    cast.layout.dtype = plan.target.dtype = to;
+    if (before) step.layout.dtype = to;
+    plan.steps.insert(before ? plan.steps.begin() : plan.steps.end(), cast);
+    return plan;
+}
+
+// The sender casts if that narrows, the receiver if it widens. The end that casts packs, whatever the framing.
+TEST(Channels, CastsTravelInTheNarrowerType) {
+    const Plan narrow =
+        with_cast(*plan_of("x=2,y=3", "f32[13@x,7]", StepKind::exchange, "f32[13,7@(x,y)]"), DType::bf16, true);
+    const Plan wide =
+        with_cast(*plan_of("x=2,y=3", "bf16[13@x,7]", StepKind::exchange, "bf16[13,7@(x,y)]"), DType::f32, false);
+    for (const Plan& plan : {narrow, wide}) {
+        for (const Index piece : {Index{0}, Index{16}, Index{100}, ample}) {
+            SCOPED_TRACE(fmt::format("from {}, pieces of {} bytes", name(plan.source.dtype), piece));
+            const bool sender_casts = plan.source.dtype == DType::f32;
+            Lengths sent;
+            Lengths received;
+            for (Index rank = 0; rank < all_ranks; ++rank) {
+                const Travel travel({{plan, Style::row_major, Style::row_major}}, rank, 1, {piece});
+                Index bytes = 0;
+                for (const Channel& channel : travel.channels) {
+                    auto& lengths = channel.sends ? sent[{rank, channel.peer}] : received[{channel.peer, rank}];
+                    for (const Packet& part : channel.pieces) {
+                        lengths.push_back(part.bytes);
+                        bytes += channel.sends ? part.bytes : 0;
+                        EXPECT_TRUE(channel.sends != sender_casts || !part.copies.empty());
+                    }
+                }
+                Index elements = 0;
+                for (const Transfer& send : travel.plans[0].steps.front().schedule.sends) elements += count(send.box);
+                EXPECT_EQ(bytes, 2 * elements);
             }
             EXPECT_FALSE(sent.empty());
             EXPECT_EQ(sent, received);

@@ -1,6 +1,7 @@
 // Plans between two element types: the place of the cast, the rules of the judge, and the costs.
 #include <gtest/gtest.h>
 
+#include "reshard/planner/part_of_copy.hpp"
 #include "reshard/planner/plan_cache.hpp"
 #include "reshard/planner/view.hpp"
 #include "reshard/synthesize.hpp"
@@ -98,10 +99,33 @@ TEST(CastUnit, ReshapesAndCachesAndCertificatesKnowCasts) {
     EXPECT_NE(fingerprint(plan), fingerprint(erased));
 }
 
+// The copy reads one type and writes the other, so nothing lies between them.
+TEST(CastUnit, ACastNextToACopyIsPartOfIt) {
+    const auto part_of_copy = [](const Plan& plan) {
+        std::string marks;
+        for (std::size_t i = 0; i < plan.steps.size(); ++i) marks += is_part_of_copy(plan, i) ? 'c' : '.';
+        return marks;
+    };
+    EXPECT_EQ(part_of_copy(made("f32[64@x,8]", "bf16[64,8@x]")->plan()), "c.");
+    EXPECT_EQ(part_of_copy(made("bf16[64@x,8]", "f32[64,8@x]")->plan()), ".c");
+    EXPECT_EQ(part_of_copy(made("f32[64@x]", "bf16[64@x]")->plan()), ".");
+    EXPECT_EQ(part_of_copy(made("f32[64]", "bf16[64@x]")->plan()), "..");
+    EXPECT_EQ(part_of_copy(made("f32[65536]{U:x}", "bf16[65536@x]")->plan()), "..");
+    // Beside a view the cast would be a pass of its own.
+    const Synthesis reshaped = *made("f32[64@x,8]", "bf16[8,8,8@x]");
+    EXPECT_EQ(reshaped.verdict().footprint_bytes, 64 * 8 / 4 * (4 + 2)) << format(reshaped.plan());
+    // The estimate has one copy, as without the cast.
+    const auto narrow = made("bf16[64@x,8]", "bf16[64,8@x]");
+    EXPECT_EQ(made("f32[64@x,8]", "bf16[64,8@x]")->picoseconds, narrow->picoseconds);
+    EXPECT_EQ(made("bf16[64@x,8]", "f32[64,8@x]")->picoseconds, narrow->picoseconds);
+}
+
 TEST(CastUnit, LimitsCountBothTypes) {
     const auto free = made("f32[64@x,8]", "bf16[64,8@x]");
     const Index ends = 64 * 8 / 4 * (4 + 2);
-    EXPECT_EQ(free->verdict().footprint_bytes, ends + 64 * 8 / 4 * 2);
+    EXPECT_EQ(free->verdict().footprint_bytes, ends);
+    const auto summed = made("f32[65536]{U:x}", "bf16[65536@x]");  // the sum lies between
+    EXPECT_EQ(summed->verdict().footprint_bytes, 65536 * 4 + 65536 / 4 * 2 + 65536 / 4 * 4);
     EXPECT_EQ(free->verdict().peak_bytes, 64 * 8 / 4 * 4);
     Options options = casting();
     options.limits.memory.footprint_bytes_max = free->verdict().footprint_bytes;
