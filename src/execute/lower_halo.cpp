@@ -120,6 +120,13 @@ void append(std::vector<Transfer>& transfers, const std::vector<Transfer>& cells
     for (const Transfer& one : cells) transfers.push_back({one.peer, with_wrap(one.box, wrapping, wrap)});
 }
 
+RankPlan one_step(DType dtype, Schedule schedule, Slot from, Slot to) {
+    RankPlan plan;
+    plan.dtype = plan.target_dtype = dtype;
+    plan.steps.push_back({0, std::move(schedule), std::move(from), std::move(to), dtype, dtype});
+    return plan;
+}
+
 // All distinct cells. In place, the block itself is there already.
 RankPlan exchange(const HaloMove& move, Index rank, const Slots& slots) {
     const Layout& owners = move.source ? *move.source : move.target.owned;
@@ -136,11 +143,8 @@ RankPlan exchange(const HaloMove& move, Index rank, const Slots& slots) {
         append(schedule.receives, receives, wrapping, wrap);
         append(schedule.sends, wanted_sends(owners, move.target, rank, wrap), wrapping, wrap);
     }
-    return {owners.dtype,
-            {{0, std::move(schedule), sending(owners, slots.source, wrapping), receiving(slots.held, wrapping)}},
-            0,
-            0,
-            0};
+    return one_step(owners.dtype, std::move(schedule), sending(owners, slots.source, wrapping),
+                    receiving(slots.held, wrapping));
 }
 
 // True if some device may hold several cells of one element in this dimension.
@@ -174,11 +178,8 @@ RankPlan copy_repeats(const HaloLayout& layout, Index rank, const Slots& slots, 
                 schedule.receives.push_back({rank, with_wrap(box, wrapping, wrap)});
         }
     }
-    return {layout.owned.dtype,
-            {{0, std::move(schedule), sending(layout.owned, filled, wrapping), receiving(slots.held, wrapping)}},
-            0,
-            0,
-            0};
+    return one_step(layout.owned.dtype, std::move(schedule), sending(layout.owned, filled, wrapping),
+                    receiving(slots.held, wrapping));
 }
 
 // Fails if the indices of cells with their wraps are too many to count.
