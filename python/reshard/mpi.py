@@ -342,8 +342,9 @@ class Halo:
         if not all(isinstance(one, Layout) for one in self._layouts):
             raise TypeError("a halo is for a Layout, or for a list of Layouts")
         sources = [source] * len(self._layouts) if source is None or isinstance(source, Layout) else list(source)
-        self._prepared = _mpi.prepare_halo(address, self._layouts,
-                                           [_widths(one, width, periodic) for one in self._layouts], sources)
+        self._widths = [_widths(one, width, periodic) for one in self._layouts]
+        self._prepared = _mpi.prepare_halo(address, self._layouts, self._widths, sources)
+        self._sum: _HaloSum | None = None
         places = self._prepared.places()
         self._shapes = [tuple(shape) for shape, _ in places]
         self._cores = [tuple(slice(begin, end) for begin, end in core) for _, core in places]
@@ -389,9 +390,43 @@ class Halo:
         self.start(array, tile).wait()
         return array
 
+    def start_sum(self, array: Any) -> Any:
+        """Begins a sum and returns at once a run with test() -> bool and wait(); dropping it waits. One run at a time.
+
+        Until the run is over, do not touch the array, but for reading its halo. The first call prepares, and all ranks
+        must make it. Errors: as start, and UnsupportedError on all ranks (a dtype that has no sums). A BackendError
+        leaves all blocks as they were.
+        """
+        if self._sum is None:
+            self._sum = _HaloSum(self._comm, self._layouts, self._widths)
+        return self._sum.start([array] if self._one else list(array))
+
+    def sum(self, array: Any) -> Any:
+        """Adds each cell of the halos to the element of its owner's block, and returns the array (a list for a list).
+
+        This is the adjoint of a fill in place: the inner products (fill(x), y) and (x, sum(y)) are equal. Cells of this
+        rank's own elements are added too. The halo stays as it is, and cells beyond an open border are not read. The
+        order of the additions is fixed: the element, then its cells by ascending rank, and on one rank in C order. With
+        a source, sum adds to the blocks and moves nothing back. Errors: as start_sum.
+        """
+        self.start_sum(array).wait()
+        return array
+
     def describe(self) -> str:
         """How bytes move, for people."""
         return self._prepared.describe()
+
+
+class _HaloSum:
+    """A prepared sum of halos."""
+
+    @_collective("prepare", place=1)
+    def __init__(self, comm: MPI.Comm, layouts: list[Layout], widths: list[list[tuple[int, int, bool]]]) -> None:
+        self._prepared = _mpi.prepare_halo_sum(_address(comm), layouts, widths)
+
+    @_starting
+    def start(self, arrays: list[Any]) -> Any:
+        return self._prepared.start(arrays)
 
 
 def capabilities(comm: MPI.Comm) -> Capabilities:
