@@ -1,7 +1,7 @@
 (* The claims, one sentence each.  Their statements are where they are proved; `make check` prints the assumptions
    of every one and compares them with Assumptions.expected: none has any. *)
 From Reshard Require Import
-  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Schedule Reduce Sums Certify Between BetweenBound Renumber View Granules Digest Program
+  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Wanted Schedule Reduce Sums Certify Between BetweenBound Renumber View Granules Digest Program
   Primes Exist Permutes Examples.
 
 (* A typed step of any of the eight kinds takes a distribution of an array to a distribution of the same array. *)
@@ -26,6 +26,12 @@ Print Assumptions group_lower_bound.
 Print Assumptions exchange_optimal.
 (* ... and no accepted plan of movements does. *)
 Print Assumptions plan_lower_bound.
+(* An exchange also serves any wanted elements, such as halos: each comes from a holder, and no protocol brings fewer ... *)
+Print Assumptions wanted_sound.
+Print Assumptions wanted_optimal.
+(* ... not where several cells of a device hold one element; and of a tile and its halo the halo comes. *)
+Print Assumptions cells_optimal.
+Print Assumptions wide_received.
 (* Device zero receives at least target tile - product of the smaller tile extents: the heuristic is admissible. *)
 Print Assumptions lower_bound_tiles.
 Print Assumptions heuristic_admissible.

@@ -66,6 +66,18 @@ Result<MoveOptions> changes_of(const reshard_move_options* options, const Layout
     return changes;
 }
 
+Result<std::optional<Storage>> storage_of(const reshard_storage* given, std::size_t dims) {
+    if (given == nullptr) return std::nullopt;
+    RESHARD_CHECK(known_size<reshard_storage>(given->size, "reshard_storage"));
+    if (given->dims != static_cast<int64_t>(dims)) {
+        return fail(Code::mismatch, "the array has " + std::to_string(dims) + " dimensions, the storage " +
+                                        std::to_string(given->dims));
+    }
+    if (given->strides == nullptr && dims > 0) return fail(Code::usage, "strides are needed, NULL was given");
+    if (dims == 0) return Storage{given->offset, {}};
+    return Storage{given->offset, std::vector<Index>(given->strides, given->strides + dims)};
+}
+
 Result<Tiles> need_tiles(Backend& backend, const Result<void>& place, const reshard_layout* source,
                          const reshard_layout* target, const reshard_move_options* options, const void* in,
                          std::int64_t in_bytes, void* out, std::int64_t out_bytes) {

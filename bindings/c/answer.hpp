@@ -194,6 +194,9 @@ Result<void> fill(Struct* place, Struct with, const char* name, std::size_t earl
     return {};
 }
 
+/// The place of an array of `dims` dimensions. Nothing for NULL, which is row-major.
+[[nodiscard]] Result<std::optional<Storage>> storage_of(const reshard_storage* given, std::size_t dims);
+
 /// The options of a planner.
 [[nodiscard]] Result<Options> options_of(const reshard_options* given);
 

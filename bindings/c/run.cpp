@@ -6,19 +6,6 @@
 namespace reshard::c {
 namespace {
 
-// Nothing given is row-major; else there is a stride for each dimension.
-Result<std::optional<Storage>> storage_of(const reshard_storage* given, std::size_t dims) {
-    if (given == nullptr) return std::nullopt;
-    RESHARD_CHECK(known_size<reshard_storage>(given->size, "reshard_storage"));
-    if (given->dims != static_cast<int64_t>(dims)) {
-        return fail(Code::mismatch, "the array has " + std::to_string(dims) + " dimensions, the storage " +
-                                        std::to_string(given->dims));
-    }
-    if (given->strides == nullptr && dims > 0) return fail(Code::usage, "strides are needed, NULL was given");
-    if (dims == 0) return Storage{given->offset, {}};
-    return Storage{given->offset, std::vector<Index>(given->strides, given->strides + dims)};
-}
-
 Result<Storages> storages_of(const Plan& plan, const reshard_storage* source, const reshard_storage* target) {
     Storages both;
     RESHARD_ASSIGN(both.source, storage_of(source, plan.source.dims.size()));

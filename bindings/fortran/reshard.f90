@@ -48,6 +48,13 @@ module reshard
     type, extends(held), public :: reshard_executor
     end type
 
+    ! A layout whose tiles overlap: blocks, and a halo for each dimension.
+    type, extends(held), public :: reshard_halo_layout
+    end type
+    ! An array with halos, ready to be filled and summed any number of times.
+    type, extends(held), public :: reshard_halo
+    end type
+
     ! Memory of the program's while peers reach it without a copy.
     type, extends(held), public :: reshard_registration
     end type
@@ -80,6 +87,18 @@ module reshard
         module procedure run_r32, run_r64, run_c32, run_c64, run_i32, run_i64
     end interface
 
+    ! Fills the halo of an array from the blocks of all ranks: (halo, array, error). The array is contiguous, of any rank,
+    ! with its block and its halo. Collective. No other cell is written.
+    interface reshard_halo_fill
+        module procedure fill_r32, fill_r64, fill_c32, fill_c64, fill_i32, fill_i64
+    end interface
+
+    ! Adds each cell of the halos to the element of its owner's block, the adjoint of a fill: (halo, array, error).
+    ! Collective. The first call prepares.
+    interface reshard_halo_sum
+        module procedure sum_r32, sum_r64, sum_c32, sum_c64, sum_i32, sum_i64
+    end interface
+
     ! Makes an array of the program's, contiguous and of any rank, as fast as there is: (backend, array, registration,
     ! error). Before a loop; reshard_registration_end before it is deallocated. Not collective.
     interface reshard_memory_register
@@ -90,7 +109,8 @@ module reshard
         reshard_run, reshard_version, reshard_mesh_parse, reshard_layout_parse, reshard_layout_text, reshard_tile, &
         reshard_tile_count, reshard_machine_make, reshard_plan_make, reshard_plan_parse, reshard_plan_text, &
         reshard_plan_table, reshard_plan_verdict, reshard_schedule_rows, reshard_backend_make, &
-        reshard_executor_make, reshard_clear
+        reshard_executor_make, reshard_clear, reshard_halo_layout_parse, reshard_halo_array, reshard_halo_make, &
+        reshard_halo_fill, reshard_halo_sum
 
     include 'reshard_c.inc'
 
@@ -301,6 +321,73 @@ contains
         type(reshard_error), intent(out) :: error
         error%code = c_executor_make(backend%handle, plan%handle, c_null_ptr, c_null_ptr, executor%handle, error%why)
         call report(error)
+    end subroutine
+
+    ! Arrays with halos.
+
+    ! A layout with the cells of each halo after the dimension: 'f64[840@x~1%,840@y~(2,0)]'; % is periodic.
+    subroutine reshard_halo_layout_parse(mesh, text, layout, error)
+        type(reshard_mesh), intent(in) :: mesh
+        character(*), intent(in) :: text
+        type(reshard_halo_layout), intent(out) :: layout
+        type(reshard_error), intent(out) :: error
+        error%code = c_halo_layout_parse(mesh%handle, text//c_null_char, layout%handle, error%why)
+        call report(error)
+    end subroutine
+
+    ! The array of a rank, slowest dimension first: its extents, and the places of the first and the last cell of its
+    ! block, from 1. `dims`: dimensions of the array.
+    subroutine reshard_halo_array(layout, device, dims, extents, first, last, error)
+        type(reshard_halo_layout), intent(in) :: layout
+        integer, intent(in) :: device, dims
+        integer(int64), allocatable, intent(out) :: extents(:), first(:), last(:)
+        type(reshard_error), intent(out) :: error
+        allocate (extents(max(0, dims)), first(max(0, dims)), last(max(0, dims)))
+        extents = 0
+        first = 0
+        last = 0
+        error%code = c_halo_layout_array(layout%handle, int(device, c_int64_t), extents, first, last, &
+            int(dims, c_int64_t), error%why)
+        first = first + 1
+        call report(error)
+    end subroutine
+
+    ! Collective.
+    subroutine reshard_halo_make(backend, layout, halo, error)
+        type(reshard_backend), intent(in) :: backend
+        type(reshard_halo_layout), intent(in) :: layout
+        type(reshard_halo), intent(out) :: halo
+        type(reshard_error), intent(out) :: error
+        error%code = c_halo_make(backend%handle, layout%handle, c_null_ptr, halo%handle, error%why)
+        call report(error)
+    end subroutine
+
+    ! Elements of another type than the layout's are refused by this rank: NULL is told to all that wait for it.
+    subroutine halo_any(halo, sums, dtype, array, bytes, error)
+        type(reshard_halo), intent(in) :: halo
+        logical, intent(in) :: sums
+        character(*), intent(in) :: dtype
+        type(c_ptr), intent(in) :: array
+        integer(c_int64_t), intent(in) :: bytes
+        type(reshard_error), intent(out) :: error
+        type(c_ptr) :: given
+        integer(c_int64_t) :: given_bytes
+        character(:), allocatable :: own
+        own = text_of(c_halo_dtype(halo%handle))
+        given = array
+        given_bytes = bytes
+        if (own /= dtype) then
+            given = c_null_ptr
+            given_bytes = 1
+        end if
+        if (sums) then
+            error%code = c_halo_sum(halo%handle, given, given_bytes, error%why)
+        else
+            error%code = c_halo_fill(halo%handle, given, given_bytes, error%why)
+        end if
+        call report(error)
+        if (c_associated(halo%handle) .and. own /= dtype) call refuse(reshard_mismatch, &
+            'the elements are '//dtype//', those of the layout '//own, error)
     end subroutine
 
     ! The array is as any other again; done already, nothing. An error while a run uses it.

@@ -7,12 +7,14 @@
 ///   reshard_layout_parse(mesh, "f32[12288@x,4096]", &source, &error);
 ///   reshard_plan_make(source, target, NULL, &plan, &error);                         c/plan.h
 ///   reshard_redistribute(backend, source, target, in, in_bytes, out, out_bytes, &error);   c/run.h
+///   reshard_halo_fill(halo, array, bytes, &error);                                  c/halo.h
 #ifndef RESHARD_C_H
 #define RESHARD_C_H
 
 #include "reshard/c/base.h"
 #include "reshard/c/change.h"
 #include "reshard/c/digest.h"
+#include "reshard/c/halo.h"
 #include "reshard/c/layout.h"
 #include "reshard/c/pages.h"
 #include "reshard/c/plan.h"

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 import numpy
 
 from ._core import Capabilities, Layout, ListPlan, Plan, Schedule, Split
+from ._widths import Periods, Width, widths_of
 from .dtypes import name_of
 from .errors import BackendError, InputError, UnsupportedError
 from .tiles import empty_tile, fill_bytes
@@ -291,31 +292,6 @@ class Executor:
         return self._prepared.describe()
 
 
-_Width = int | Sequence[int | tuple[int, int]]
-
-
-def _pair(width: Any) -> tuple[int, int]:
-    """The cells before and after a block. Errors: TypeError, InputError."""
-    pair = (width, width) if hasattr(width, "__index__") else tuple(width)
-    if len(pair) != 2:
-        raise InputError(f"a width is a number or a pair (before, after), not {len(pair)} numbers", "usage")
-    before, after = operator.index(pair[0]), operator.index(pair[1])
-    if max(abs(before), abs(after)) >= 1 << 62:
-        raise InputError(f"a width of ({before}, {after}) cells does not fit 64 bits", "overflow")
-    return before, after
-
-
-def _widths(layout: Layout, width: _Width, periodic: bool | Sequence[bool]) -> list[tuple[int, int, bool]]:
-    """For each dimension: cells before, cells after, periodic."""
-    dims = len(layout.shape)
-    each = [width] * dims if isinstance(width, int) else list(width)
-    wraps = [periodic] * dims if isinstance(periodic, int) else list(periodic)
-    for what, given in (("width", each), ("periodic", wraps)):
-        if len(given) != dims:
-            raise InputError(f"{what} has {len(given)} entries; {layout} has {dims} dimensions", "usage")
-    return [(*_pair(one), bool(wrap)) for one, wrap in zip(each, wraps, strict=True)]
-
-
 class Halo:
     """The cells around each rank's block, filled in place: Halo(comm, layout)(u). All its calls are collective.
 
@@ -332,8 +308,8 @@ class Halo:
     """
 
     @_collective("prepare", place=1)
-    def __init__(self, comm: MPI.Comm, layout: Layout | Sequence[Layout], width: _Width = 1,
-                 periodic: bool | Sequence[bool] = False, source: Layout | Sequence[Layout] | None = None) -> None:
+    def __init__(self, comm: MPI.Comm, layout: Layout | Sequence[Layout], width: Width = 1,
+                 periodic: Periods = False, source: Layout | Sequence[Layout] | None = None) -> None:
         address = _address(comm)
         self._comm = comm
         self._one = isinstance(layout, Layout)
@@ -341,8 +317,9 @@ class Halo:
         if not all(isinstance(one, Layout) for one in self._layouts):
             raise TypeError("a halo is for a Layout, or for a list of Layouts")
         sources = [source] * len(self._layouts) if source is None or isinstance(source, Layout) else list(source)
-        self._prepared = _mpi.prepare_halo(address, self._layouts,
-                                           [_widths(one, width, periodic) for one in self._layouts], sources)
+        self._widths = [widths_of(len(one.shape), width, periodic, one) for one in self._layouts]
+        self._prepared = _mpi.prepare_halo(address, self._layouts, self._widths, sources)
+        self._sum: _HaloSum | None = None
         places = self._prepared.places()
         self._shapes = [tuple(shape) for shape, _ in places]
         self._cores = [tuple(slice(begin, end) for begin, end in core) for _, core in places]
@@ -388,9 +365,43 @@ class Halo:
         self.start(array, tile).wait()
         return array
 
+    def start_sum(self, array: Any) -> Any:
+        """Begins a sum and returns at once a run with test() -> bool and wait(); dropping it waits. One run at a time.
+
+        Until the run is over, only read the halo of the array. The first call prepares, and all ranks must make
+        it. Errors: as start, and UnsupportedError on all ranks (a dtype that has no sums). A BackendError
+        leaves all blocks as they were.
+        """
+        if self._sum is None:
+            self._sum = _HaloSum(self._comm, self._layouts, self._widths)
+        return self._sum.start([array] if self._one else list(array))
+
+    def sum(self, array: Any) -> Any:
+        """Adds each cell of the halos to the element of its owner's block, and returns the array (a list for a list).
+
+        This is the adjoint of a fill in place: the inner products (fill(x), y) and (x, sum(y)) are equal. Cells of this
+        rank's own elements are added too. The halo stays as it is, and cells beyond an open border are not read. The
+        order of the additions is fixed: the element, then its cells by ascending rank, and on one rank in C order. With
+        a source, sum adds to the blocks and moves nothing back. Errors: as start_sum.
+        """
+        self.start_sum(array).wait()
+        return array
+
     def describe(self) -> str:
         """How bytes move, for people."""
         return self._prepared.describe()
+
+
+class _HaloSum:
+    """A prepared sum of halos."""
+
+    @_collective("prepare", place=1)
+    def __init__(self, comm: MPI.Comm, layouts: list[Layout], widths: list[list[tuple[int, int, bool]]]) -> None:
+        self._prepared = _mpi.prepare_halo_sum(_address(comm), layouts, widths)
+
+    @_starting
+    def start(self, arrays: list[Any]) -> Any:
+        return self._prepared.start(arrays)
 
 
 def capabilities(comm: MPI.Comm) -> Capabilities:

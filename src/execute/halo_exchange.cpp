@@ -2,7 +2,6 @@
 #include "reshard/halo/exchange.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -12,10 +11,11 @@
 #include "src/base/try.hpp"
 #include "src/execute/bucket_run.hpp"
 #include "src/execute/lower_halo.hpp"
+#include "src/execute/memory_ranges.hpp"
 
 namespace reshard {
 
-/// The state that the exchange shares with its bound buffers and runs.
+/// An exchange shares this state with its bound buffers and runs.
 struct HaloExchange::State {
     std::vector<std::shared_ptr<Prepared>> rounds;
     std::shared_ptr<Executor::RunState> runs = std::make_shared<Executor::RunState>();
@@ -47,39 +47,6 @@ Result<std::vector<LoweredHalo>> lower(std::span<const HaloMove> moves, const Ba
         lowered.push_back(std::move(one));
     }
     return lowered;
-}
-
-// Memory that a run reads or writes.
-struct Range {
-    std::span<const std::byte> bytes;
-    std::string name;
-    bool written = false;
-};
-
-Result<void> add(std::vector<Range>& ranges, std::span<const std::byte> bytes, Index needed, Range range) {
-    if (static_cast<std::uint64_t>(needed) > bytes.size())
-        return fail(Code::mismatch,
-                    fmt::format("{} needs {} bytes, the buffer has {}", range.name, needed, bytes.size()));
-    if (needed == 0) return {};
-    if (bytes.data() == nullptr) return fail(Code::mismatch, fmt::format("{} is null", range.name));
-    range.bytes = bytes.first(static_cast<std::size_t>(needed));
-    ranges.push_back(std::move(range));
-    return {};
-}
-
-Result<void> check_apart(const std::vector<Range>& ranges) {
-    const std::less<const std::byte*> before;  // ordered even between unrelated allocations
-    for (std::size_t i = 0; i < ranges.size(); ++i) {
-        for (std::size_t j = i + 1; j < ranges.size(); ++j) {
-            const auto& a = ranges[i];
-            const auto& b = ranges[j];
-            const bool overlap = before(a.bytes.data(), b.bytes.data() + b.bytes.size()) &&
-                                 before(b.bytes.data(), a.bytes.data() + a.bytes.size());
-            if (overlap && (a.written || b.written))
-                return fail(Code::mismatch, fmt::format("{} and {} overlap in memory", a.name, b.name));
-        }
-    }
-    return {};
 }
 
 }  // namespace
@@ -142,12 +109,12 @@ Result<std::unique_ptr<Bound>> HaloExchange::try_bind(std::span<const Buffers> b
     if (buffers.size() != arrays_.size())
         return fail(Code::mismatch,
                     fmt::format("{} arrays were given {} sets of buffers", arrays_.size(), buffers.size()));
-    std::vector<Range> ranges;
+    std::vector<MemoryRange> ranges;
     for (std::size_t i = 0; i < arrays_.size(); ++i) {
         const Array& array = arrays_[i];
-        RESHARD_CHECK(
-            add(ranges, buffers[i].source, array.source_bytes, {{}, fmt::format("the source of array {}", i), false}));
-        RESHARD_CHECK(add(ranges, buffers[i].target, array.target_bytes, {{}, fmt::format("array {}", i), true}));
+        RESHARD_CHECK(add_range(ranges, buffers[i].source, array.source_bytes,
+                                {{}, fmt::format("the source of array {}", i), false}));
+        RESHARD_CHECK(add_range(ranges, buffers[i].target, array.target_bytes, {{}, fmt::format("array {}", i), true}));
     }
     RESHARD_CHECK(check_apart(ranges));
     BoundBuckets all;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "src/base/try.hpp"
+#include "src/execute/caller_array.hpp"
 #include "src/schedule/wanted.hpp"
 
 namespace reshard {
@@ -22,36 +23,6 @@ Result<void> check_source(const HaloMove& move) {
         return fail(Code::mismatch,
                     "the source of a halo exchange has other devices, or another order, than its target");
     return {};
-}
-
-// The bytes from the start of a buffer to the end of `tile`.
-Result<Index> bytes_needed(const Storage& storage, const Tile& tile, Index element_bytes, std::string_view what) {
-    const auto extent = extent_of(storage, tile);
-    if (!extent) return fail(extent.error().code, fmt::format("the {} storage: {}", what, extent.error().message));
-    const auto bytes = checked_multiply(*extent, element_bytes);
-    if (!bytes) return fail(Code::overflow, fmt::format("the {} storage reaches beyond 64 bits of bytes", what));
-    return *bytes;
-}
-
-// Fails if two elements of the array may share a place: each stride steps over all that smaller strides cover.
-Result<void> check_distinct(const Storage& storage, const std::vector<Index>& shape) {
-    std::vector<std::pair<Index, Index>> sides;  // stride, extent
-    for (std::size_t k = 0; k < shape.size(); ++k)
-        if (shape[k] > 1) sides.emplace_back(storage.strides[k], shape[k]);
-    std::ranges::sort(sides);
-    Index covered = 1;
-    for (const auto& [stride, extent] : sides) {
-        if (stride < covered) return fail(Code::mismatch, "the array storage puts two elements in one place");
-        covered = stride * extent;
-    }
-    return {};
-}
-
-Tile tile_of_shape(const std::vector<Index>& shape) {
-    Tile tile(shape.size());
-    for (std::size_t k = 0; k < shape.size(); ++k)
-        if (shape[k] > 0) tile[k].intervals.push_back({0, shape[k]});
-    return tile;
 }
 
 // The slot of `part`, whose first element has these indices in an array with that storage.
@@ -118,14 +89,6 @@ Slot receiving(const Slot& slot, const Wrapping& wrapping) {
 void append(std::vector<Transfer>& transfers, const std::vector<Transfer>& cells, const Wrapping& wrapping,
             const Wrap& wrap) {
     for (const Transfer& one : cells) transfers.push_back({one.peer, with_wrap(one.box, wrapping, wrap)});
-}
-
-// A plan of one step.
-RankPlan one_step(DType dtype, Schedule schedule, Slot from, Slot to) {
-    RankPlan plan;
-    plan.dtype = plan.target_dtype = dtype;
-    plan.steps.push_back({0, std::move(schedule), std::move(from), std::move(to), dtype, dtype});
-    return plan;
 }
 
 // All distinct cells. In place, the block itself is there already.

@@ -21,9 +21,6 @@ Tile tile_of(const Layout& layout, const TileNumber& number) {
     return tile;
 }
 
-namespace {
-
-// Returns the shards of one dimension that a side touches, ascending.
 std::vector<Index> touched_shards(const Dim& dim, const Side& side) {
     std::vector<Index> shards;
     if (dim.pieces.empty()) {
@@ -44,8 +41,6 @@ std::vector<Index> touched_shards(const Dim& dim, const Side& side) {
     shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
     return shards;
 }
-
-}  // namespace
 
 std::vector<TileNumber> touched_tiles(const Layout& layout, const Tile& tile) {
     if (count(tile) == 0) return {};

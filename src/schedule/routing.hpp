@@ -12,6 +12,9 @@ using TileNumber = std::vector<Index>;
 [[nodiscard]] TileNumber tile_number(const Layout& layout, Index device);  ///< pre: device in the mesh
 [[nodiscard]] Tile tile_of(const Layout& layout, const TileNumber& number);
 
+/// The shards of one dimension whose blocks touch a side, ascending. pre: the side lies within the extent.
+[[nodiscard]] std::vector<Index> touched_shards(const Dim& dim, const Side& side);
+
 /// The non-empty tiles of `layout` that a tile touches, in row-major order of their numbers.
 [[nodiscard]] std::vector<TileNumber> touched_tiles(const Layout& layout, const Tile& tile);
 

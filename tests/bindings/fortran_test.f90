@@ -18,6 +18,7 @@ program fortran_test
     call scalars_of_each_type()
     call plans()
     call registered()
+    call halos()
     call errors()
     call reshard_clear(MPI_COMM_WORLD, error)
     call expect(error%code == reshard_ok, 'clear')
@@ -250,6 +251,60 @@ contains
         call reshard_release(backend)
         call reshard_release(source)
         call reshard_release(target)
+    end subroutine
+
+    ! Columns 2*rank+1 and 2*rank+2 of a(3, 8), periodic, with a halo of one column before and two after the block.
+    subroutine halos()
+        type(reshard_backend) :: backend
+        type(reshard_halo_layout) :: columns
+        type(reshard_halo) :: halo
+        integer(int64), allocatable :: extents(:), first(:), last(:)
+        real(real64) :: a(3, 5)
+        real(real32) :: single(3, 5)
+        integer(int32) :: line(3)
+        integer :: i, j, wrong
+        call reshard_backend_make(MPI_COMM_WORLD, backend, error)
+        call reshard_halo_layout_parse(mesh, 'f64[8@x~(1,2)%,3]', columns, error)
+        call expect(error%code == reshard_ok, 'a layout with halos')
+        call reshard_halo_array(columns, rank, 2, extents, first, last, error)
+        call expect(all(extents == [5, 3]) .and. all(first == [2, 1]) .and. all(last == [3, 3]), 'the array of a rank')
+        call reshard_halo_make(backend, columns, halo, error)
+        call expect(error%code == reshard_ok, 'a halo')
+        a = -1
+        do j = 2, 3
+            a(:, j) = [(100*i + 2*rank + j, i=1, 3)]
+        end do
+        call reshard_halo_fill(halo, a, error)
+        call expect(error%code == reshard_ok, 'a fill')
+        wrong = 0
+        do j = 1, 5
+            do i = 1, 3
+                if (a(i, j) /= 100*i + modulo(2*rank + j - 2, 8) + 2) wrong = wrong + 1
+            end do
+        end do
+        call expect(wrong == 0, 'every cell of a fill')
+        ! The first column of a block is the fourth cell of the rank before; the second is the fifth there, and the first
+        ! cell of the rank behind.
+        a = 1
+        call reshard_halo_sum(halo, a, error)
+        call expect(error%code == reshard_ok, 'a sum')
+        call expect(all(a(:, 2) == 2) .and. all(a(:, 3) == 3), 'every element of a sum')
+        call expect(all(a(:, [1, 4, 5]) == 1), 'the halo after a sum')
+        call reshard_halo_fill(halo, single, error)
+        call expect(error%code == reshard_mismatch, 'another type')
+        call reshard_release(halo)
+        call reshard_release(columns)
+        ! Another type of elements.
+        call reshard_halo_layout_parse(mesh, 'i32[4@x~1]', columns, error)
+        call reshard_halo_make(backend, columns, halo, error)
+        line = [-1, rank, -1]
+        call reshard_halo_fill(halo, line, error)
+        call expect(all(line == [max(rank - 1, -1), rank, merge(rank + 1, -1, rank < 3)]), 'integer(int32)')
+        call reshard_halo_layout_parse(mesh, 'i32[4@x~]', columns, error)
+        call expect(error%code == reshard_syntax .and. error%offset == 8, 'no cells')
+        call reshard_release(halo)
+        call reshard_release(columns)
+        call reshard_release(backend)
     end subroutine
 
     subroutine errors()

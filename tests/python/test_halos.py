@@ -67,6 +67,46 @@ class Ranks(unittest.TestCase):
         for array in arrays:
             numpy.testing.assert_array_equal(array, wanted)
 
+    def test_sum_is_the_adjoint_of_a_fill(self):
+        from mpi4py import MPI
+        for width in (((1, 1), (1, 1)), ((2, 0), (0, 1)), ((4, 5), (3, 3))):
+            for wrapped in (False, True):
+                with self.subTest(width=width, wrapped=wrapped):
+                    halo = reshard.mpi.Halo(self.comm, self.layout, width, wrapped)
+                    filled, summed = halo.allocate(), halo.allocate()
+                    tile = reshard.split(self.whole, self.layout)[self.rank]
+                    filled[halo.core] = tile
+                    halo(filled)
+                    summed[...] = numpy.random.default_rng(self.rank).integers(-9, 10, summed.shape)
+                    before = summed.copy()
+                    self.assertIs(halo.sum(summed), summed)
+                    # Small integers: both products are exact. Zeros are beyond open borders.
+                    left = self.comm.allreduce(float((filled * before).sum()), MPI.SUM)
+                    right = self.comm.allreduce(float((tile * summed[halo.core]).sum()), MPI.SUM)
+                    self.assertEqual(left, right)
+                    summed[halo.core] = before[halo.core]
+                    numpy.testing.assert_array_equal(summed, before)
+
+    def test_sum_counts_the_copies_of_each_element(self):
+        halo = reshard.mpi.Halo(self.comm, [self.layout, self.layout], 1, True)
+        arrays = halo.allocate()
+        for array in arrays:
+            array.fill(1)
+        run = halo.start_sum(arrays)
+        run.wait()
+        self.assertTrue(run.test())
+        # A block has 3 x 2 elements: a corner has three ghost cells, and an element within a side has one.
+        for array, core in zip(arrays, halo.core, strict=True):
+            numpy.testing.assert_array_equal(array[core], [[4, 4], [2, 2], [4, 4]])
+
+    def test_errors_of_sums(self):
+        halo = reshard.mpi.Halo(self.comm, self.layout)
+        self.raises(reshard.InputError, "(5, 3)", lambda: halo.sum(numpy.zeros((5, 3))))
+        array = halo.allocate()
+        halo.sum(array)
+        bytes_only = reshard.mpi.Halo(self.comm, reshard.Layout(self.mesh, "f8_e5m2", (6, 4), ("x", "y")))
+        self.raises(reshard.UnsupportedError, "f8_e5m2", lambda: bytes_only.sum(numpy.zeros(3)))
+
     def raises(self, kind, words, call):
         with self.assertRaises(kind) as caught:
             call()

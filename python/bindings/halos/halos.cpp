@@ -18,26 +18,38 @@ using namespace nb::literals;
 
 using Widths = std::vector<std::vector<std::tuple<Index, Index, bool>>>;
 
-std::vector<HaloMove> moves_of(const nb::list& layouts, nb::handle given, const nb::list& sources) {
-    const auto widths = nb::cast<Widths>(given);
-    if (widths.size() != layouts.size() || sources.size() != layouts.size())
-        raise({Code::usage,
-               fmt::format("{} layouts with {} halos and {} sources", layouts.size(), widths.size(), sources.size())});
+std::vector<HaloMove> moves_of(const nb::list& layouts, nb::handle widths, const nb::list& sources) {
+    const std::vector<HaloLayout> targets = halo_layouts(layouts, widths);
+    if (sources.size() != layouts.size())
+        raise({Code::usage, fmt::format("{} layouts with {} sources", layouts.size(), sources.size())});
     std::vector<HaloMove> moves;
-    for (std::size_t i = 0; i < layouts.size(); ++i) {
+    for (std::size_t i = 0; i < targets.size(); ++i) {
         HaloMove& move = moves.emplace_back();
-        move.target.owned = instance_of<Layout>(layouts[i], "a halo is for a Layout or a list of them");
-        for (const auto& [before, after, periodic] : widths[i]) move.target.halos.push_back({before, after, periodic});
+        move.target = targets[i];
         if (!sources[i].is_none()) move.source = instance_of<Layout>(sources[i], "a source is a Layout or None");
     }
     return moves;
+}
+
+}  // namespace
+
+std::vector<HaloLayout> halo_layouts(const nb::list& layouts, nb::handle given) {
+    const auto widths = nb::cast<Widths>(given);
+    if (widths.size() != layouts.size())
+        raise({Code::usage, fmt::format("{} layouts with {} halos", layouts.size(), widths.size())});
+    std::vector<HaloLayout> all;
+    for (std::size_t i = 0; i < layouts.size(); ++i) {
+        HaloLayout& one = all.emplace_back();
+        one.owned = instance_of<Layout>(layouts[i], "a halo is for a Layout or a list of them");
+        for (const auto& [before, after, periodic] : widths[i]) one.halos.push_back({before, after, periodic});
+    }
+    return all;
 }
 
 std::string named(const char* what, std::size_t count, std::size_t number) {
     return count == 1 ? std::string(what) : fmt::format("{}[{}]", what, number);
 }
 
-// An array that a run reads or writes where it lies.
 Array dense_array(nb::handle object, const std::string& name, Access access, DType dtype,
                   const std::vector<Index>& shape, Index rank) {
     Array array = array_of(object, name.c_str(), access);
@@ -47,8 +59,6 @@ Array dense_array(nb::handle object, const std::string& name, Access access, DTy
         raise({Code::mismatch, fmt::format("`{}` is not row-major; a dense array in C order is wanted", name)});
     return array;
 }
-
-}  // namespace
 
 std::shared_ptr<PythonHalo> PythonHalo::make(std::shared_ptr<Backend> backend, const nb::list& layouts,
                                              nb::handle widths, const nb::list& sources) {
@@ -141,6 +151,7 @@ void add_halos(nb::module_& module) {
             return PythonHalo::make(backend_at(address), layouts, widths, sources);
         },
         "address"_a, "layouts"_a, "widths"_a, "sources"_a);
+    add_halo_sums(module);
 }
 
 }  // namespace reshard::python

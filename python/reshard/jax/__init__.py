@@ -4,6 +4,7 @@
     x = reshard.jax.reshard(x, P("x", None))      # for jax.lax.with_sharding_constraint and jax.reshard
     x = reshard.jax.device_put(x, sharding)       # for jax.device_put
     with reshard.jax.everywhere(): ...            # for programs that you do not want to edit
+    u = reshard.jax.halo(u, P("x", "y"), width=1) # within jax.shard_map: the cells around the block, by permutes
     print(reshard.jax.explain(jax.jit(f), *args)) # every reshard of a program, its price, and the line to paste
 """
 
@@ -23,10 +24,11 @@ from ._devices import device_put
 from ._everywhere import everywhere
 from ._explain import explain
 from ._fallback import FallbackWarning
+from ._halo import halo
 from ._primitive import reshard
 from ._report import Explained, Row, WasteError
 
-__all__ = ["Explained", "FallbackWarning", "Row", "WasteError", "device_put", "everywhere", "explain", "reshard"]
+__all__ = ["Explained", "FallbackWarning", "Row", "WasteError", "device_put", "everywhere", "explain", "halo", "reshard"]
 
 for _name in __all__:
     globals()[_name].__module__ = __name__  # the name that users write

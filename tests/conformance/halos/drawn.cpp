@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include "support/property.hpp"
 
 namespace reshard::conformance {
 
@@ -95,6 +98,13 @@ DrawnLayout draw_source(Random& random, const DrawnLayout& of) {
     return source;
 }
 
+int case_count() {
+    constexpr std::string_view option = "--cases=";
+    for (const std::string& argument : testing::internal::GetArgvs())
+        if (argument.starts_with(option)) return test::cases(std::stoi(argument.substr(option.size())));
+    return test::long_run() ? 2500 : 50;
+}
+
 std::string mesh_text(const DrawnLayout& layout) {
     std::string text;
     for (std::size_t k = 0; k < layout.axes.size(); ++k)
@@ -172,6 +182,31 @@ std::vector<Index> array_of(const DrawnLayout& layout, Index device) {
     std::vector<std::vector<Index>> sides;
     for (std::size_t k = 0; k < layout.dims.size(); ++k) sides.push_back(cells_of(layout, k, device));
     return numbers_of(layout, sides);
+}
+
+std::vector<bool> block_of(const DrawnLayout& layout, Index device) {
+    std::vector<bool> inside = {true};
+    for (std::size_t k = 0; k < layout.dims.size(); ++k) {
+        const Index cells = std::ssize(cells_of(layout, k, device));
+        const Index first = layout.dims[k].before;
+        const Index end = first + std::ssize(owned_indices(layout, k, device));
+        std::vector<bool> longer;
+        for (const bool so_far : inside)
+            for (Index cell = 0; cell < cells; ++cell) longer.push_back(so_far && cell >= first && cell < end);
+        inside = std::move(longer);
+    }
+    return inside;
+}
+
+bool in_one_row(const DrawnLayout& layout, Index one, Index other) {
+    for (std::size_t axis = layout.axes.size(); axis-- > 0;) {
+        const bool cuts = std::ranges::any_of(
+            layout.dims, [&](const DrawnDim& dim) { return std::ranges::find(dim.axes, axis) != dim.axes.end(); });
+        if (!cuts && one % layout.axes[axis] != other % layout.axes[axis]) return false;
+        one /= layout.axes[axis];
+        other /= layout.axes[axis];
+    }
+    return true;
 }
 
 std::vector<Index> tile_of(const DrawnLayout& layout, Index device) {

@@ -30,6 +30,9 @@ struct DrawnLayout {
 /// Another cut of the same array on the same mesh, without halos.
 [[nodiscard]] DrawnLayout draw_source(test::Random& random, const DrawnLayout& of);
 
+/// --cases=N. The default is for ranks in one process: 200 over their four numbers of ranks, and 10,000 in a long run.
+[[nodiscard]] int case_count();
+
 [[nodiscard]] std::string mesh_text(const DrawnLayout& layout);
 [[nodiscard]] std::string text_of(const DrawnLayout& layout, const std::string& dtype);
 [[nodiscard]] Index devices_of(const DrawnLayout& layout);
@@ -44,6 +47,10 @@ struct DrawnLayout {
 [[nodiscard]] std::vector<Index> numbers_of(const DrawnLayout& layout, const std::vector<std::vector<Index>>& sides);
 /// The element in each cell of the device's array, row-major; -1 beyond an open border.
 [[nodiscard]] std::vector<Index> array_of(const DrawnLayout& layout, Index device);
+/// True for the cells of the device's block, in the order of array_of.
+[[nodiscard]] std::vector<bool> block_of(const DrawnLayout& layout, Index device);
+/// True if the devices differ only in axes that cut a dimension. They fill their halos from each other.
+[[nodiscard]] bool in_one_row(const DrawnLayout& layout, Index one, Index other);
 /// The elements of the device's tile, row-major.
 [[nodiscard]] std::vector<Index> tile_of(const DrawnLayout& layout, Index device);
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "conformance/halos/drawn.hpp"
+#include "conformance/halos/padded.hpp"
 #include "conformance/harness.hpp"
 #include "reshard/halo/exchange.hpp"
 #include "reshard/text.hpp"
@@ -19,8 +20,6 @@ namespace {
 using test::below;
 using test::Bytes;
 using test::Random;
-
-enum class MemoryKind { of_caller, of_backend, registered };
 
 // One array of a random case, on all ranks.
 struct Drawn {
@@ -55,21 +54,21 @@ std::string describe(const Drawn& drawn) {
 class Field {
 public:
     Field(const Drawn& drawn, Backend& backend)
-        : rank_(backend.rank()), bytes_(size_of(drawn.move.target.owned.dtype)), in_place_(!drawn.source) {
-        const Index rank = rank_;
-        cells_ = array_of(drawn.target, rank);
-        owned_ = tile_of(drawn.target, rank);
-        if (drawn.source) read_ = tile_of(*drawn.source, rank);
-        std::vector<Index> shape;
-        for (std::size_t k = 0; k < drawn.target.dims.size(); ++k)
-            shape.push_back(std::ssize(cells_of(drawn.target, k, rank)));
-        EXPECT_EQ(array_shape(drawn.move.target, rank), shape);
-        lay_out(shape, drawn.pad);
-        take_memory(drawn.kind, backend);
+        : rank_(backend.rank()),
+          bytes_(size_of(drawn.move.target.owned.dtype)),
+          in_place_(!drawn.source),
+          cells_(array_of(drawn.target, rank_)),
+          owned_(tile_of(drawn.target, rank_)),
+          array_(shape_of(drawn, rank_), drawn.pad, bytes_, drawn.kind, backend),
+          memory_(array_.bytes()),
+          expected_(memory_.size()) {
+        if (drawn.source) read_ = tile_of(*drawn.source, rank_);
+        const std::vector<Index> shape = shape_of(drawn, rank_);
+        EXPECT_EQ(array_shape(drawn.move.target, rank_), shape);
         expect_core(drawn, shape);
         source_.resize(read_.size() * static_cast<std::size_t>(bytes_));
     }
-    [[nodiscard]] HaloStorages storages() const { return {storage_, std::nullopt}; }
+    [[nodiscard]] HaloStorages storages() const { return {array_.storage(), std::nullopt}; }
     [[nodiscard]] Buffers buffers() { return {source_, memory_, {}}; }
 
     // Before a run: sentinels, and values in the blocks or in the source.
@@ -77,10 +76,10 @@ public:
         for (std::size_t i = 0; i < memory_.size(); ++i) memory_[i] = static_cast<std::byte>(0xa0 + i % 7);
         for (std::size_t i = 0; i < read_.size(); ++i) put(source_, static_cast<Index>(i), read_[i], run);
         if (in_place_)
-            for (const Index cell : core_) put(memory_, place_[at(cell)], cells_[at(cell)], run);
+            for (const Index cell : core_) put(memory_, array_.places()[at(cell)], cells_[at(cell)], run);
         std::ranges::copy(memory_, expected_.begin());
         for (std::size_t cell = 0; cell < cells_.size(); ++cell)
-            if (cells_[cell] >= 0) put(expected_, place_[cell], cells_[cell], run);
+            if (cells_[cell] >= 0) put(expected_, array_.places()[cell], cells_[cell], run);
     }
     [[nodiscard]] bool is_right() const { return std::ranges::equal(memory_, expected_); }
     // Elements that no other protocol can do without.
@@ -95,33 +94,11 @@ public:
 private:
     static std::size_t at(Index index) { return static_cast<std::size_t>(index); }
 
-    // Of the caller's, of the backend's, or of the caller's and registered, which fills pages only in part.
-    void take_memory(MemoryKind kind, Backend& backend) {
-        if (kind == MemoryKind::of_backend) {
-            allocated_ = backend.allocate(std::max<Index>(std::ssize(expected_), 1)).value();
-            memory_ = allocated_->bytes().first(expected_.size());
-            return;
-        }
-        own_.resize(expected_.size());
-        memory_ = own_;
-        if (kind == MemoryKind::registered) registration_ = backend.register_memory(memory_).value();
-    }
-    void lay_out(const std::vector<Index>& shape, Index pad) {
-        Index stride = 1;
-        storage_.offset = pad;
-        storage_.strides.resize(shape.size());
-        for (std::size_t k = shape.size(); k-- > 0;) {
-            storage_.strides[k] = stride;
-            stride = stride * shape[k] + pad;
-        }
-        place_ = {storage_.offset};
-        for (std::size_t k = 0; k < shape.size(); ++k) {
-            std::vector<Index> longer;
-            for (const Index first : place_)
-                for (Index i = 0; i < shape[k]; ++i) longer.push_back(first + i * storage_.strides[k]);
-            place_ = std::move(longer);
-        }
-        expected_.resize(at((pad + stride) * bytes_));
+    static std::vector<Index> shape_of(const Drawn& drawn, Index rank) {
+        std::vector<Index> shape;
+        for (std::size_t k = 0; k < drawn.target.dims.size(); ++k)
+            shape.push_back(std::ssize(cells_of(drawn.target, k, rank)));
+        return shape;
     }
     // The cells of the block, as numbers in the array. They must be where core_of says.
     void expect_core(const Drawn& drawn, const std::vector<Index>& shape) {
@@ -150,13 +127,9 @@ private:
     bool in_place_;
     std::vector<Index> cells_;  // the element in each, row-major
     std::vector<Index> owned_;
-    std::vector<Index> read_;   // of the source
-    std::vector<Index> core_;   // cells
-    std::vector<Index> place_;  // of each cell in memory, in elements
-    Storage storage_;
-    Bytes own_;
-    std::unique_ptr<Memory> allocated_;
-    Registration registration_;
+    std::vector<Index> read_;  // of the source
+    std::vector<Index> core_;  // cells
+    PaddedArray array_;
     std::span<std::byte> memory_;
     Bytes expected_;
     Bytes source_;
@@ -195,14 +168,6 @@ void expect_exchange(Backend& backend, const std::vector<Drawn>& all) {
         for (std::size_t i = 0; i < fields.size(); ++i)
             EXPECT_TRUE(fields[i].is_right()) << "run " << run << ", array " << i << ", rank " << backend.rank();
     }
-}
-
-// --cases=N. The default is for ranks in one process: 200 over their four numbers of ranks, and 10,000 in a long run.
-int case_count() {
-    constexpr std::string_view option = "--cases=";
-    for (const std::string& argument : testing::internal::GetArgvs())
-        if (argument.starts_with(option)) return test::cases(std::stoi(argument.substr(option.size())));
-    return test::long_run() ? 2500 : 50;
 }
 
 TEST(Halos, EveryCellIsRightAndNothingElseIsTouched) {
