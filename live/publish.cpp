@@ -56,12 +56,7 @@ public:
             return fail(Code::usage, fmt::format("a lease of {} ms; wanted at least {} ms", options_.lease.count(),
                                                  lease_min.count()));
         RESHARD_CHECK(check_tensors(tensors_, group_.size()));
-        for (std::size_t i = 0; i < tensors_.size(); ++i) {
-            const Index wanted = tile_bytes_of(tensors_[i].layout, group_.rank());
-            if (std::ssize(tiles_[i]) != wanted)
-                return fail(Code::mismatch, fmt::format("the tile of tensor {} has {} bytes; rank {} holds {}",
-                                                        tensors_[i].name, tiles_[i].size(), group_.rank(), wanted));
-        }
+        if (std::ranges::any_of(tiles_, [](const auto& tile) { return !tile.empty(); })) RESHARD_CHECK(check(tiles_));
         const std::string text = text_of(tensors_);
         RESHARD_TRY(Segment & description, Segment::make(std::ssize(text)));
         std::memcpy(description.bytes().data(), text.data(), text.size());
@@ -91,9 +86,11 @@ public:
         return {};
     }
 
-    Result<void> commit(Index version) {
+    Result<void> commit(Index version) { return commit(version, tiles_); }
+
+    Result<void> commit(Index version, std::span<const std::span<const std::byte>> tiles) {
         std::vector<std::uint64_t> digests(tensors_.size());
-        const Result<void> staged = stage(version, digests);
+        const Result<void> staged = stage(version, tiles, digests);
         std::string mine(staged ? "y" : "f" + staged.error().message);
         if (staged) {
             mine.append(reinterpret_cast<const char*>(&version), sizeof version);
@@ -126,8 +123,23 @@ public:
     }
 
 private:
+    Result<void> check(std::span<const std::span<const std::byte>> tiles) const {
+        if (tiles.size() != tensors_.size())
+            return fail(Code::mismatch,
+                        fmt::format("{} tiles; wanted {}, one for each tensor", tiles.size(), tensors_.size()));
+        for (std::size_t i = 0; i < tensors_.size(); ++i) {
+            const Index wanted = tile_bytes_of(tensors_[i].layout, group_.rank());
+            if (std::ssize(tiles[i]) != wanted)
+                return fail(Code::mismatch, fmt::format("the tile of tensor {} has {} bytes; rank {} holds {}",
+                                                        tensors_[i].name, tiles[i].size(), group_.rank(), wanted));
+        }
+        return {};
+    }
+
     // Copies the tiles into a segment that no subscriber knows. The digests of the version stand behind the tiles.
-    Result<void> stage(Index version, std::vector<std::uint64_t>& digests) {
+    Result<void> stage(Index version, std::span<const std::span<const std::byte>> tiles,
+                       std::vector<std::uint64_t>& digests) {
+        RESHARD_CHECK(check(tiles));
         std::shared_ptr<Segment> segment;
         {
             const std::lock_guard lock(mutex_);
@@ -139,9 +151,9 @@ private:
         }
         Result<void> copied = segment ? Result<void>() : make(segment);
         for (std::size_t i = 0; copied && i < tensors_.size(); ++i) {
-            std::ranges::copy(tiles_[i], segment->bytes().data() + offsets_[i]);
+            std::ranges::copy(tiles[i], segment->bytes().data() + offsets_[i]);
             if (!options_.check_bytes) continue;
-            auto part = digest_part(keys_, tensors_[i].layout, group_.rank(), tiles_[i], static_cast<Index>(i));
+            auto part = digest_part(keys_, tensors_[i].layout, group_.rank(), tiles[i], static_cast<Index>(i));
             if (part) digests[i] = *part;
             if (!part) copied = tl::unexpected(part.error());
         }
@@ -310,6 +322,9 @@ Result<Publisher> Publisher::open(Group& group, const std::string& endpoint, std
 }
 
 Result<void> Publisher::commit(Index version) { return session_->commit(version); }
+Result<void> Publisher::commit(Index version, std::span<const std::span<const std::byte>> tiles) {
+    return session_->commit(version, tiles);
+}
 Index Publisher::newest() const { return session_->newest(); }
 std::size_t Publisher::subscriber_count() const { return session_->subscriber_count(); }
 

@@ -11,6 +11,7 @@
 #include "live/protocol/vote_bytes.hpp"
 #include "live/source.hpp"
 #include "live/tensors.hpp"
+#include "src/base/interrupt.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::live {
@@ -59,6 +60,7 @@ public:
     }
 
     Index version() const { return state_->serving(); }
+    void close() { source_.reset(); }
 
     Result<std::span<const std::byte>> tile(std::size_t tensor) const {
         if (tensor >= tensors_.size())
@@ -76,6 +78,10 @@ private:
         if (state_ && group.size() != ranks_)
             return fail(Code::usage,
                         fmt::format("the new group has {} ranks, the one before had {}", group.size(), ranks_));
+        if (state_ && group.rank() != rank_)
+            return fail(Code::usage, fmt::format("this process is rank {} of the new group, and was rank {} of the one "
+                                                 "before; its tiles are of that rank",
+                                                 group.rank(), rank_));
         ranks_ = group.size();
         rank_ = group.rank();
         RESHARD_CHECK(check_tensors(tensors_, ranks_));
@@ -93,6 +99,7 @@ private:
     }
 
     Result<Index> run(bool patient, Clock::time_point end) {
+        if (!source_) return fail(Code::backend, "the subscriber is not connected; reconnect it first");
         hear();
         state_->start(patient, milliseconds_now());
         return drive(end);
@@ -113,6 +120,10 @@ private:
             if (finished && !finished->reason.empty()) return fail(Code::backend, finished->reason);
             if (finished) return finished->version;
             if (acted) continue;
+            if (Interrupt::raised()) {
+                state_->gather_failed(Interrupt::words);
+                continue;
+            }
             if (Clock::now() >= end) state_->give_up();
             if (const auto there = group_->check(); !there) state_->gather_failed(there.error().message);
             wait(end);
@@ -202,5 +213,6 @@ Result<std::optional<Index>> Subscriber::poll() { return session_->poll(); }
 Index Subscriber::version() const { return session_->version(); }
 Result<std::span<const std::byte>> Subscriber::tile(std::size_t tensor) const { return session_->tile(tensor); }
 Result<void> Subscriber::reconnect(Group& group) { return session_->connect(group); }
+void Subscriber::close() { session_->close(); }
 
 }  // namespace reshard::live

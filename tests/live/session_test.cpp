@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <numeric>
 #include <thread>
 
@@ -190,6 +191,60 @@ TEST_F(Errors, Names) {
 TEST_F(Errors, Tiles) {
     values.pop_back();
     EXPECT_EQ(publish().error().message, "the tile of tensor w has 40 bytes; rank 0 holds 48");
+}
+
+TEST_F(Errors, TilesOfEachCommit) {
+    const std::vector<std::int64_t> moved(6, 7);
+    auto out = Publisher::open(*mine, folder / "out", std::vector<PublishedTensor>{{"w", layout}});
+    ASSERT_TRUE(out) << describe(out.error());
+    EXPECT_EQ(out->commit(1).error().message, "the tile of tensor w has 0 bytes; rank 0 holds 48");
+    EXPECT_EQ(out->commit(1, {}).error().message, "0 tiles; wanted 1, one for each tensor");
+    ASSERT_TRUE(out->commit(1, std::vector{std::as_bytes(std::span(moved))}));
+    auto into = subscribe("w", layout);
+    ASSERT_TRUE(into) << describe(into.error());
+    ASSERT_EQ(into->update(minutes(1)).value(), 1);
+    EXPECT_EQ(std::memcmp(into->tile(0).value().data(), moved.data(), 48), 0);
+}
+
+TEST_F(Errors, AClosedSubscriberKeepsItsVersion) {
+    auto out = publish();
+    ASSERT_TRUE(out->commit(1));
+    auto into = subscribe("w", layout);
+    ASSERT_TRUE(into->update(minutes(1)));
+    into->close();
+    EXPECT_EQ(into->update(minutes(1)).error().message, "the subscriber is not connected; reconnect it first");
+    EXPECT_EQ(std::memcmp(into->tile(0).value().data(), values.data(), 48), 0);
+    out = Result<Publisher>(fail(Code::usage, "it leaves"));
+    ASSERT_FALSE(into->reconnect(*theirs));  // nobody is there
+    EXPECT_FALSE(into->update(minutes(1)));
+    EXPECT_EQ(into->version(), 1);
+}
+
+// Ranks that broadcast a text find each other. A rank that cannot make a call fails it on all ranks at once.
+TEST(Groups, ThatBroadcast) {
+    const Folder folder;
+    std::promise<std::string> said;
+    const std::shared_future<std::string> heard = said.get_future().share();
+    std::vector<std::thread> ranks;
+    for (Index rank = 0; rank < 3; ++rank)
+        ranks.emplace_back([&, rank] {
+            const auto broadcast = [&](std::string text) -> Result<std::string> {
+                if (rank == 0) said.set_value(std::move(text));
+                return heard.get();
+            };
+            const auto group = join_group(std::function<Result<std::string>(std::string)>(broadcast), rank, 3);
+            ASSERT_TRUE(group) << describe(group.error());
+            const auto all = (*group)->gather(fmt::format("rank {}", rank), minutes(1));
+            EXPECT_EQ(all.value(), (std::vector<std::string>{"rank 0", "rank 1", "rank 2"}));
+            if (rank == 1) {
+                EXPECT_TRUE(report_failure(**group, "no memory", minutes(1)));
+                return;
+            }
+            const Layout layout = layout_of("x=3", "i64[6@x]");
+            const auto none = Publisher::open(**group, folder / "out", std::vector<PublishedTensor>{{"w", layout}});
+            EXPECT_EQ(none.error().message, "rank 1 of the publisher: no memory");
+        });
+    for (std::thread& one : ranks) one.join();
 }
 
 TEST_F(Errors, ALayoutForMoreRanks) {

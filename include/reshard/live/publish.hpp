@@ -16,7 +16,7 @@ namespace reshard::live {
 struct PublishedTensor {
     std::string name;                      ///< without blanks; the subscriber asks for it by this name
     Layout layout;                         ///< over the ranks of the job: device r is rank r
-    std::span<const std::byte> tile = {};  ///< dense and row-major; read by each commit
+    std::span<const std::byte> tile = {};  ///< dense and row-major; read by commit(version). Empty: commit brings it
 };
 
 /// Options of a publisher.
@@ -47,6 +47,10 @@ public:
     /// for a subscriber. Collective. Errors: usage (not newer than the versions before); backend (memory; a rank is
     /// lost or fails: subscribers then keep the version before).
     [[nodiscard]] Result<void> commit(Index version);
+
+    /// The same with the tiles of this version: one for each tensor, in their order, dense and row-major.
+    /// Errors: also mismatch (a tile of another size).
+    [[nodiscard]] Result<void> commit(Index version, std::span<const std::span<const std::byte>> tiles);
 
     [[nodiscard]] Index newest() const;                  ///< the last version that was offered; 0: none
     [[nodiscard]] std::size_t subscriber_count() const;  ///< processes that are connected to this rank

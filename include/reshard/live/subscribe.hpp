@@ -58,9 +58,12 @@ public:
     /// Errors: usage (no such tensor; no version); backend (the result of the last vote is unknown).
     [[nodiscard]] Result<std::span<const std::byte>> tile(std::size_t tensor) const;
 
-    /// Connects again, after an error, with a new group of as many ranks. The version stays, if all ranks have it.
-    /// Versions never go back. Errors: as connect.
+    /// Connects again, after an error, with a new group of as many ranks. Each process has its rank of before. The
+    /// version stays, if all ranks have it. Versions never go back. Errors: as connect; usage (another rank).
     [[nodiscard]] Result<void> reconnect(Group& group);
+
+    /// Closes the connections to the publisher. The version and its tiles stay. reconnect() opens them again.
+    void close();
 
 private:
     class Session;
