@@ -89,7 +89,7 @@ private:
         for (auto& buffer : buffers_) buffer.resize(static_cast<std::size_t>(offsets_.back()));
         source_.reset();
         RESHARD_TRY(Source & source,
-                    Source::connect(endpoint_, tensors_, rank_, Clock::now() + options_.connect_limit));
+                    Source::connect(endpoint_, tensors_, rank_, options_.lease, Clock::now() + options_.connect_limit));
         source_.emplace(std::move(source));
         return {};
     }
@@ -142,16 +142,17 @@ private:
         while (const auto news = source_->next()) {
             if (news->message)
                 state_->receive(news->rank, *news->message, milliseconds_now());
-            else
+            else if (!news->reason.empty())
                 state_->lost(news->rank, news->reason);
+            if (news->fetched != 0) state_->fetched(news->fetched, news->rank, news->reason);
         }
     }
 
     void carry_out(const Action& action) {
         if (const auto* send = std::get_if<Send>(&action)) source_->send(send->peer, send->message);
         if (const auto* fetch = std::get_if<Fetch>(&action)) {
-            const Result<void> copied = source_->copy(fetch->peer, fetch->version, buffers_[1 - visible_], offsets_);
-            state_->fetched(fetch->generation, fetch->peer, copied ? "" : copied.error().message);
+            const Result<bool> there = source_->fetch(fetch->peer, *fetch, buffers_[1 - visible_], offsets_);
+            if (!there || *there) state_->fetched(fetch->generation, fetch->peer, there ? "" : there.error().message);
         }
         if (const auto* sum = std::get_if<Sum>(&action)) state_->summed(sum->generation, content());
         if (const auto* gather = std::get_if<Gather>(&action)) vote(gather->vote);

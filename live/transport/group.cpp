@@ -153,31 +153,56 @@ std::string greeting(Index rank, Index size, const std::string& token) {
     return mine + token;
 }
 
-Result<std::map<Index, Descriptor>> accept_ranks(const Listener& listener, const std::string& endpoint, Index size,
-                                                 const std::string& token, Clock::time_point until) {
-    std::map<Index, Descriptor> peers;
-    while (std::ssize(peers) < size - 1) {
-        const int number = listener.number();
-        if (!wait_readable({&number, 1}, until))
-            return fail(Code::backend,
-                        fmt::format("{} of {} ranks have joined at {}", peers.size() + 1, size, endpoint));
-        Descriptor peer = listener.accept();
-        if (!peer.is_open()) continue;
+// The ranks of a group, as they come. A process that connects and says nothing delays nobody.
+class Guests {
+public:
+    Guests(Index size, const std::string& token) : size_(size), token_(token) {}
+
+    Result<std::map<Index, Descriptor>> gather(const Listener& listener, const std::string& endpoint,
+                                               Clock::time_point until) {
+        while (std::ssize(known_) < size_ - 1) {
+            std::vector<int> numbers{listener.number()};
+            for (const Descriptor& one : silent_) numbers.push_back(one.number());
+            if (!wait_readable(numbers, until))
+                return fail(Code::backend,
+                            fmt::format("{} of {} ranks have joined at {}", known_.size() + 1, size_, endpoint));
+            if (Descriptor made = listener.accept(); made.is_open()) silent_.push_back(std::move(made));
+            for (auto it = silent_.begin(); it != silent_.end();) {
+                const int number = it->number();
+                if (!wait_readable({&number, 1}, Clock::now())) {
+                    ++it;
+                    continue;
+                }
+                Descriptor peer = std::move(*it);
+                it = silent_.erase(it);
+                RESHARD_CHECK(greet(std::move(peer), until));
+            }
+        }
+        return std::move(known_);
+    }
+
+private:
+    Result<void> greet(Descriptor peer, Clock::time_point until) {
         const auto said = receive_frame(peer, std::min(until, Clock::now() + std::chrono::seconds(2)));
-        if (!said || !said->ends_with(token)) continue;  // a stranger, or a process that has died
+        if (!said || !said->ends_with(token_)) return {};  // a stranger, or a process that has died
         Index rank = 0;
         Index ranks = 0;
-        if (said->size() == sizeof rank + sizeof ranks + token.size()) {
+        if (said->size() == sizeof rank + sizeof ranks + token_.size()) {
             std::memcpy(&rank, said->data(), sizeof rank);
             std::memcpy(&ranks, said->data() + sizeof rank, sizeof ranks);
         }
-        if (rank < 1 || rank >= size || ranks != size || peers.contains(rank))
+        if (rank < 1 || rank >= size_ || ranks != size_ || known_.contains(rank))
             return fail(Code::usage,
-                        fmt::format("rank {} of {} has joined twice, or is not of a group of {}", rank, ranks, size));
-        peers.emplace(rank, std::move(peer));
+                        fmt::format("rank {} of {} has joined twice, or is not of a group of {}", rank, ranks, size_));
+        known_.emplace(rank, std::move(peer));
+        return {};
     }
-    return peers;
-}
+
+    Index size_;
+    const std::string& token_;
+    std::map<Index, Descriptor> known_;
+    std::vector<Descriptor> silent_;
+};
 
 Result<void> check_rank(Index rank, Index size) {
     if (size >= 1 && rank >= 0 && rank < size) return {};
@@ -212,7 +237,8 @@ Result<std::unique_ptr<Group>> join_group(const std::string& endpoint, Index ran
     std::map<Index, Descriptor> peers;
     if (rank == 0) {
         RESHARD_TRY(const Listener& listener, Listener::open(endpoint, Kind::stream));
-        RESHARD_ASSIGN(peers, accept_ranks(listener, endpoint, size, {}, until));
+        const std::string token;
+        RESHARD_ASSIGN(peers, Guests(size, token).gather(listener, endpoint, until));
     } else {
         RESHARD_ASSIGN(peers, connect_to_root(endpoint, rank, size, {}, until));
     }
@@ -230,7 +256,7 @@ Result<std::unique_ptr<Group>> join_group(const std::function<Result<std::string
         const std::string endpoint = listener ? fmt::format("{}:{}", host_name(), listener->port()) : std::string();
         RESHARD_CHECK(broadcast(listener ? endpoint + " " + token : std::string()));
         if (!listener) return tl::unexpected(listener.error());
-        RESHARD_ASSIGN(peers, accept_ranks(*listener, endpoint, size, token, until));
+        RESHARD_ASSIGN(peers, Guests(size, token).gather(*listener, endpoint, until));
     } else {
         RESHARD_TRY(const std::string& text, broadcast({}));
         const auto blank = text.find(' ');

@@ -42,7 +42,7 @@ def _module() -> Any:
 
 
 def _milliseconds(name: str, seconds: float | None) -> int:
-    """None is for ever. Errors: InputError, TypeError."""
+    """The same in milliseconds; None means for ever. Errors: InputError, TypeError."""
     if seconds is None:
         return _LONGEST * 1000
     value = float(seconds)
@@ -89,12 +89,18 @@ class Publisher:
     def commit(self, version: int, arrays: Mapping[str, Any] | None = None) -> None:
         """Copies this rank's arrays and offers them as a version. They may change when it returns. Collective.
 
-        version: from 1 on, larger than all before. arrays: by name, for arrays that are new objects in each version; the
-        others are those of publish. No subscriber delays it.
+        version: from 1 on, larger than all before. arrays: by name, if an array is a new object in each version. Each
+        other array was given to publish. No subscriber delays it.
         Errors: InputError (a version that does not grow, an array of another shape or type, no array);
         UnsupportedError (an array on a GPU); BackendError (a rank is lost or fails: subscribers keep the version before).
         """
         self._out.commit(version, dict(arrays or {}))
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint for subscribers: as given, with the port in place of 0 and this host's name in place of 0.0.0.0.
+        Errors: InputError (closed)."""
+        return self._out.endpoint
 
     @property
     def newest(self) -> int:
@@ -176,10 +182,11 @@ class Subscriber:
 
 def publish(job: Any, endpoint: str, tensors: Mapping[str, Any], *, lease: float = 30.0,
             check_bytes: bool = True) -> Publisher:
-    """Offers arrays of this job to subscribers on this machine. Collective over the job.
+    """Offers arrays of this job to subscribers. Collective over the job.
 
-    job: None, a communicator of mpi4py, or what join_group returns. endpoint: a path; rank r listens at the Unix socket
-    `endpoint`.r. tensors: by name, a pair of a Layout, whose device r is rank r, and this rank's tile: an array of numpy, or
+    job: None, a communicator of mpi4py, or what join_group returns. endpoint: a path, "/run/weights", if subscribers are on
+    this machine: rank r listens at the Unix socket `endpoint`.r, and subscribers read shared memory. Or "host:port" for
+    subscribers anywhere, who receive over TCP: rank 0 listens there, and the others at free ports. tensors: by name, a pair of a Layout, whose device r is rank r, and this rank's tile: an array of numpy, or
     of another library through DLPack, on the host. Or a Layout alone, if each commit brings the array. lease: a reader
     or publisher that is silent for so many seconds counts as lost; at least 0.1. check_bytes: each version has a digest that
     subscribers compare, which costs one pass over the arrays.
@@ -191,9 +198,9 @@ def publish(job: Any, endpoint: str, tensors: Mapping[str, Any], *, lease: float
 
 def subscribe(job: Any, endpoint: str, tensors: Mapping[str, Layout], *, lease: float = 30.0,
               connect_timeout: float = 60.0) -> Subscriber:
-    """Connects to a publisher on this machine. Collective over the job.
+    """Connects to a publisher. Collective over the job.
 
-    job: as for publish. endpoint: as the publisher names it. tensors: by name, the Layout that this job wants; device r is
+    job: as for publish. endpoint: the publisher's, a path or "host:port". tensors: by name, the Layout that this job wants; device r is
     rank r. Any part of the publisher's tensors may be wanted. lease: a process that is silent for so many seconds counts as
     lost, so all ranks make a call within this time of each other. connect_timeout: seconds until the publisher must be
     there. Errors, on all ranks: InputError (a tensor that the publisher does not have, or of another shape or type);

@@ -32,7 +32,7 @@ struct SubscribeOptions {
 /// Memory: two buffers for the tiles of this rank: one is read, the other is filled.
 class Subscriber {
 public:
-    /// Connects to a publisher on this machine. Collective over the group, which must outlive the subscriber. Errors on
+    /// Connects to a publisher. Collective over the group, which must outlive the subscriber. Errors on
     /// all ranks: mismatch (an array that the publisher does not have, or of another shape or type); as
     /// RowSchedule::make; backend (no publisher within `connect_limit`, another protocol, a rank is lost).
     [[nodiscard]] static Result<Subscriber> connect(Group& group, const std::string& endpoint,

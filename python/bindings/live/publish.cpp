@@ -57,6 +57,11 @@ public:
         return out_->subscriber_count();
     }
 
+    std::string endpoint() const {
+        expect_open();
+        return out_->endpoint();
+    }
+
     void close() {
         const GroupCall call(*group_);
         const Unlocked unlocked;
@@ -118,6 +123,7 @@ void add_publishers(nb::module_& module) {
              "endpoint"_a, "tensors"_a, "lease"_a, "check_bytes"_a)
         .def("commit", &PythonPublisher::commit, "version"_a, "arrays"_a)
         .def("close", &PythonPublisher::close)
+        .def_prop_ro("endpoint", &PythonPublisher::endpoint)
         .def_prop_ro("newest", &PythonPublisher::newest)
         .def_prop_ro("subscriber_count", &PythonPublisher::subscriber_count);
 }

@@ -22,6 +22,7 @@ PAGE = (ROOT / "docs/live.md").read_text(encoding="utf-8")
 MPIEXEC = os.environ.get("RESHARD_MPIEXEC", "")
 HANG = 240  # seconds, far above any wait that is right
 SOURCE = reshard.parse_layout("x=2", "i64[60@x,40]")
+TCP = "127.0.0.1:0"  # a free port
 TARGET = reshard.parse_layout("x=3", "i64[60,40@x]")
 
 
@@ -33,7 +34,7 @@ def say(line):
     os.write(1, (line + "\n").encode())
 
 
-def trainer(folder, rank, ranks):
+def trainer(folder, rank, ranks, endpoint):
     """Commits versions until an error, and then stays connected. ranks: "mpi" for a communicator."""
     if ranks == "mpi":
         from mpi4py import MPI
@@ -42,22 +43,24 @@ def trainer(folder, rank, ranks):
         job = reshard.live.join_group(f"{folder}/trainer", int(rank), int(ranks))
         rank = int(rank)
     try:
-        with reshard.live.publish(job, f"{folder}/weights", {"w": SOURCE}) as out:
+        with reshard.live.publish(job, endpoint, {"w": SOURCE}) as out:
+            say(f"P{out.endpoint}")
             version = 0
             while True:
                 version += 1
                 out.commit(version, {"w": reshard.split(whole(version), SOURCE)[rank]})
                 say(f"C{version}")
+                time.sleep(0.005)  # leaves the processor to others
     except reshard.Error as error:
         say(f"E{error}")
         time.sleep(10 * HANG)
 
 
-def engine(folder, rank, ranks):
+def engine(folder, rank, ranks, endpoint):
     """Takes versions until an error, and compares all elements."""
     rank = int(rank)
     job = reshard.live.join_group(f"{folder}/engine", rank, int(ranks))
-    with reshard.live.subscribe(job, f"{folder}/weights", {"w": TARGET}) as into:
+    with reshard.live.subscribe(job, endpoint, {"w": TARGET}) as into:
         try:
             while True:
                 version = into.update(HANG)
@@ -145,14 +148,20 @@ class Jobs(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def start(self, role, ranks):
-        started = [Process(role, self.folder, rank, ranks) for rank in range(ranks)]
+    def start(self, role, ranks, *more):
+        started = [Process(role, self.folder, rank, ranks, *more) for rank in range(ranks)]
         for one in started:
             self.addCleanup(one.end)
         return started
 
+    def jobs(self, endpoint):
+        """A trainer of 2 ranks and an engine of 3."""
+        trainers = self.start("trainer", 2, endpoint)
+        self.endpoint = trainers[0].next("P")
+        return trainers, self.start("engine", 3, self.endpoint)
+
     def test_an_engine_is_killed_and_the_trainer_goes_on(self):
-        trainers, engines = self.start("trainer", 2), self.start("engine", 3)
+        trainers, engines = self.jobs(f"{self.folder}/weights")
         self.assertNotEqual(engines[0].next("V"), "")
         engines[2].process.kill()
         versions = set()
@@ -164,11 +173,17 @@ class Jobs(unittest.TestCase):
         for one in trainers:
             for _ in range(3):
                 self.assertNotEqual(one.next("C"), "")
-        for one in self.start("engine", 3):  # a new engine
+        for one in self.start("engine", 3, self.endpoint):  # a new engine
             self.assertNotEqual(one.next("V"), "")
 
     def test_a_trainer_is_killed_and_all_learn_it(self):
-        trainers, engines = self.start("trainer", 2), self.start("engine", 3)
+        self.kill_a_trainer(f"{self.folder}/weights")
+
+    def test_a_trainer_over_tcp_is_killed_and_all_learn_it(self):
+        self.kill_a_trainer(TCP)
+
+    def kill_a_trainer(self, endpoint):
+        trainers, engines = self.jobs(endpoint)
         self.assertNotEqual(engines[1].next("V"), "")
         trainers[1].process.kill()
         versions = set()
@@ -182,9 +197,9 @@ class Jobs(unittest.TestCase):
     def test_a_job_of_mpi_and_one_without(self):
         if not (MPIEXEC and reshard.mpi.available()):
             self.skipTest("no MPI, or no mpi4py on it")
-        trainers = Process("trainer", self.folder, 0, "mpi", before=(MPIEXEC, "-n", "2"))
+        trainers = Process("trainer", self.folder, 0, "mpi", TCP, before=(MPIEXEC, "-n", "2"))
         self.addCleanup(trainers.end)
-        for one in self.start("engine", 3):
+        for one in self.start("engine", 3, trainers.next("P")):
             for _ in range(2):
                 self.assertNotEqual(one.next("V"), "")
         self.assertNotEqual(trainers.next("C"), "")
