@@ -1,36 +1,19 @@
 #include "live/source.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "src/base/interrupt.hpp"
 #include "src/base/printable.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::live {
 namespace {
 
-struct Welcome {
-    Descriptor socket;
-    Packet packet;
-    std::string text;
-};
-
-// Connects to one rank of the publisher, and reads the text of its tensors.
-Result<Welcome> meet(const std::string& endpoint, Clock::time_point end) {
-    RESHARD_TRY(Descriptor & socket, connect_to(endpoint, Kind::packets, end));
-    const int number = socket.number();
-    if (!wait_readable({&number, 1}, end)) return fail(Code::backend, fmt::format("{} is silent", in_quotes(endpoint)));
-    Arrival arrival = receive_packet(socket);
-    if (arrival.kind != Arrival::Kind::packet || arrival.packet.word != hello || !arrival.descriptor.is_open())
-        return fail(Code::backend,
-                    fmt::format("{} is no publisher of protocol {}", in_quotes(endpoint), protocol_number));
-    RESHARD_TRY(const Segment& text, Segment::open(std::move(arrival.descriptor), arrival.packet.bytes));
-    return Welcome{std::move(socket), arrival.packet,
-                   std::string(reinterpret_cast<const char*>(text.bytes().data()),
-                               static_cast<std::size_t>(arrival.packet.bytes))};
-}
+constexpr int packets_at_once = 16;  // then the other ranks, and the clock, have their turn
 
 // The same layout over higher device numbers, so that no rank of one job is a rank of the other.
 Layout after(Layout layout, Index ranks) {
@@ -43,26 +26,89 @@ Layout after(Layout layout, Index ranks) {
 
 }  // namespace
 
-Result<Source> Source::connect(const std::string& endpoint, std::span<const NamedTensor> wanted, Index rank,
-                               Clock::time_point end) {
-    Source source;
-    std::string text;
-    std::uint32_t ranks = 1;
-    for (std::uint32_t peer = 0; peer < ranks; ++peer) {
-        RESHARD_TRY(Welcome & one, meet(fmt::format("{}.{}", endpoint, peer), end));
-        if (peer == 0) {
-            ranks = one.packet.ranks;
-            text = one.text;
-            source.checks_bytes_ = one.packet.checks_bytes != 0;
-        }
-        if (one.packet.rank != peer || one.packet.ranks != ranks || one.text != text)
-            return fail(Code::mismatch,
-                        fmt::format("rank {} at {} is of another publisher than rank 0", peer, in_quotes(endpoint)));
-        source.peers_.push_back({std::move(one.socket), false, {}, {}, {}});
+// Connects to one rank of the publisher. `text` gets what it says of itself.
+Result<Source::Peer> Source::meet(const std::string& endpoint, Packet& packet, std::string& text,
+                                  Clock::time_point end) {
+    const bool is_path = endpoint.find('/') != std::string::npos;
+    RESHARD_TRY(Descriptor & socket, connect_to(endpoint, is_path ? Kind::packets : Kind::stream, end));
+    Peer peer;
+    if (is_path)
+        peer.socket = std::move(socket);
+    else
+        peer.stream.emplace(std::move(socket));
+    const int number = peer.number();
+    Arrival arrival;
+    while (arrival.kind == Arrival::Kind::nothing) {
+        if (!wait_readable({&number, 1}, end))
+            return fail(Code::backend, fmt::format("{} is silent", in_quotes(endpoint)));
+        arrival = is_path ? receive_packet(peer.socket) : peer.stream->receive();
     }
-    RESHARD_ASSIGN(source.tensors_, tensors_of(text));
+    if (arrival.kind != Arrival::Kind::packet || arrival.packet.word != hello ||
+        arrival.descriptor.is_open() != is_path)
+        return fail(Code::backend,
+                    fmt::format("{} is no publisher of protocol {}", in_quotes(endpoint), protocol_number));
+    packet = arrival.packet;
+    if (!is_path) {
+        text = peer.stream->payload();
+        return peer;
+    }
+    RESHARD_TRY(const Segment& segment, Segment::open(std::move(arrival.descriptor), packet.bytes));
+    text.assign(reinterpret_cast<const char*>(segment.bytes().data()), static_cast<std::size_t>(packet.bytes));
+    return peer;
+}
+
+// Over TCP, the endpoints of all ranks stand before the tensors: one a line, and an empty line.
+Result<Source> Source::connect(const std::string& endpoint, std::span<const NamedTensor> wanted, Index rank,
+                               std::chrono::milliseconds lease, Clock::time_point end) {
+    Source source;
+    source.lease_ = lease;
+    const bool is_path = endpoint.find('/') != std::string::npos;
+    std::string text;
+    std::vector<std::string> endpoints{is_path ? endpoint + ".0" : endpoint};
+    for (std::uint32_t peer = 0; peer < endpoints.size(); ++peer) {
+        Packet packet;
+        std::string said;
+        RESHARD_TRY(Peer & one, meet(endpoints[peer], packet, said, end));
+        if (peer == 0) {
+            text = said;
+            source.checks_bytes_ = packet.checks_bytes != 0;
+            std::string_view lines = text;
+            for (std::uint32_t next = 0; next < packet.ranks; ++next) {
+                if (next > 0) endpoints.push_back(fmt::format("{}.{}", endpoint, next));
+                if (is_path) continue;
+                const auto line = lines.substr(0, lines.find('\n'));
+                if (next > 0) endpoints.back() = line;
+                lines.remove_prefix(std::min(lines.size(), line.size() + 1));
+            }
+        }
+        if (packet.rank != peer || packet.ranks != endpoints.size() || said != text)
+            return fail(Code::mismatch, fmt::format("rank {} at {} is of another publisher than rank 0", peer,
+                                                    in_quotes(endpoints[peer])));
+        source.peers_.push_back(std::move(one));
+    }
+    const auto blank = is_path ? std::string::npos : text.find("\n\n");
+    RESHARD_ASSIGN(source.tensors_, tensors_of(std::string_view(text).substr(is_path ? 0 : blank + 2)));
     RESHARD_CHECK(source.plan(wanted, rank));
+    RESHARD_CHECK(source.send_rows(end));
     return source;
+}
+
+// Tells each rank of the publisher which rows to send of every version.
+Result<void> Source::send_rows(Clock::time_point end) {
+    for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
+        Peer& peer = peers_[rank];
+        if (!peer.stream) continue;
+        Packet packet;
+        packet.word = rows_word;
+        peer.stream->queue(packet, text_of(peer.rows, arrays_));
+        while (peer.stream->flush() && !peer.stream->is_flushed()) {
+            pollfd one{peer.number(), POLLOUT, 0};
+            if (Clock::now() >= end || Interrupt::raised())
+                return fail(Code::backend, fmt::format("rank {} of the publisher reads nothing", rank));
+            poll(&one, 1, 100);
+        }
+    }
+    return {};
 }
 
 Result<void> Source::plan(std::span<const NamedTensor> wanted, Index rank) {
@@ -87,25 +133,88 @@ Result<void> Source::plan(std::span<const NamedTensor> wanted, Index rank) {
 
 std::optional<Source::News> Source::next() {
     for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
-        Peer& peer = peers_[rank];
-        if (peer.is_lost) continue;
-        Arrival arrival = receive_packet(peer.socket);
-        if (arrival.kind == Arrival::Kind::nothing) continue;
-        std::string reason = "its connection is closed";
-        if (arrival.kind == Arrival::Kind::packet && arrival.packet.word != hello) {
-            Message message = message_of(arrival.packet);
-            if (message.word != Word::granted) return News{rank, message, {}};
-            auto with_content = granted(peer, std::move(arrival));
-            if (with_content) return News{rank, *with_content, {}};
-            reason = with_content.error().message;
-        }
-        peer.is_lost = true;
-        return News{rank, std::nullopt, fmt::format("rank {} of the publisher is lost: {}", rank, reason)};
+        if (peers_[rank].is_lost) continue;
+        auto news = peers_[rank].stream ? remote_news(rank) : local_news(rank);
+        if (news) return news;
     }
     return std::nullopt;
 }
 
-// Maps the memory that came with a grant. The digest of the version is the sum over the wanted tensors.
+Source::News Source::lose(std::size_t rank, const std::string& why) {
+    Peer& peer = peers_[rank];
+    peer.is_lost = true;
+    const Index ended = peer.landing ? peer.landing->generation : 0;
+    peer.landing.reset();
+    if (peer.stream) peer.stream.emplace(Descriptor());  // late bytes come no more
+    return {rank, {}, ended, fmt::format("rank {} of the publisher is lost: {}", rank, why)};
+}
+
+std::optional<Source::News> Source::local_news(std::size_t rank) {
+    Peer& peer = peers_[rank];
+    Arrival arrival = receive_packet(peer.socket);
+    if (arrival.kind == Arrival::Kind::nothing) return std::nullopt;
+    if (arrival.kind != Arrival::Kind::packet || !is_word(arrival.packet))
+        return lose(rank, "its connection is closed");
+    const Message message = message_of(arrival.packet);
+    if (message.word != Word::granted) return News{rank, message};
+    const auto with_content = granted(peer, std::move(arrival));
+    return with_content ? News{rank, *with_content} : lose(rank, with_content.error().message);
+}
+
+// The rows follow the grant, so nothing is read between the grant and fetch().
+std::optional<Source::News> Source::remote_news(std::size_t rank) {
+    Peer& peer = peers_[rank];
+    static_cast<void>(peer.stream->flush());  // receive() notices a closed connection
+    for (int packets = 0; packets < packets_at_once && !peer.is_granted; ++packets) {
+        const Arrival arrival = peer.stream->receive();
+        if (arrival.kind == Arrival::Kind::nothing) break;
+        if (arrival.kind == Arrival::Kind::closed) return lose(rank, "its connection is closed");
+        if (arrival.packet.word == data_word && arrival.kind == Arrival::Kind::packet) {
+            if (!peer.landing || peer.landing->generation != arrival.packet.generation) continue;  // late
+            land(*peer.landing, peer.stream->payload());
+            if (!peer.landing->walk.is_over()) continue;
+            peer.landing.reset();
+            return News{rank, {}, arrival.packet.generation};
+        }
+        Message message = message_of(arrival.packet);
+        const bool grants = message.word == Word::granted;
+        if (arrival.kind != Arrival::Kind::packet || !is_word(arrival.packet) ||
+            (grants && peer.stream->payload().size() != tensors_.size() * sizeof(std::uint64_t)))
+            return lose(rank, "it speaks another protocol");
+        if (grants) {
+            message.content = content_of(reinterpret_cast<const std::byte*>(peer.stream->payload().data()));
+            peer.is_granted = message.generation == peer.wanted && message.generation != peer.fetched;
+        }
+        return News{rank, message};
+    }
+    if (peer.landing && Clock::now() - peer.landing->heard > lease_)
+        return lose(rank, fmt::format("it has sent nothing of a version for {} ms", lease_.count()));
+    return std::nullopt;
+}
+
+void Source::land(Landing& landing, std::string_view bytes) const {
+    landing.heard = Clock::now();
+    const char* from = bytes.data();
+    landing.walk.walk(std::ssize(bytes), [&](const Row& row, Index run, Index place, Index count) {
+        const Index to =
+            landing.offsets[static_cast<std::size_t>(row.array)] + row.target_offset + run * row.target_stride + place;
+        std::memcpy(landing.target.data() + to, from, static_cast<std::size_t>(count));
+        from += count;
+    });
+}
+
+// The digest of the version is the sum over the wanted tensors.
+std::uint64_t Source::content_of(const std::byte* digests) const {
+    std::uint64_t sum = 0;
+    for (const Index array : arrays_) {
+        std::uint64_t digest = 0;
+        std::memcpy(&digest, digests + array * static_cast<Index>(sizeof digest), sizeof digest);
+        sum = added(sum, digest);
+    }
+    return sum;
+}
+
+// Maps the memory that came with a grant.
 Result<Message> Source::granted(Peer& peer, Arrival arrival) const {
     const Index digests = peer.offsets.back();
     const Index bytes = digests + std::ssize(tensors_) * static_cast<Index>(sizeof(std::uint64_t));
@@ -115,36 +224,47 @@ Result<Message> Source::granted(Peer& peer, Arrival arrival) const {
         RESHARD_TRY(Segment & segment, Segment::open(std::move(arrival.descriptor), bytes));
         peer.memory.emplace(message.version, std::move(segment));
     }
-    message.content = 0;
-    for (const Index array : arrays_) {
-        std::uint64_t digest = 0;
-        std::memcpy(&digest, peer.memory->second.bytes().data() + digests + array * static_cast<Index>(sizeof digest),
-                    sizeof digest);
-        message.content = added(message.content, digest);
-    }
+    message.content = content_of(peer.memory->second.bytes().data() + digests);
     return message;
 }
 
 void Source::wait(Clock::time_point end) const {
     std::vector<int> numbers;
     for (const Peer& peer : peers_)
-        if (!peer.is_lost) numbers.push_back(peer.socket.number());
+        if (!peer.is_lost) numbers.push_back(peer.number());
     static_cast<void>(wait_readable(numbers, end));
 }
 
 void Source::send(std::size_t rank, const Message& message) {
     Peer& peer = peers_[rank];
-    if (!peer.is_lost) static_cast<void>(send_packet(peer.socket, packet_of(message)));
-    // The memory of a version may be used for another one after its release.
-    if (message.word == Word::release) peer.memory.reset();
+    if (peer.is_lost) return;
+    const bool releases = message.word == Word::release;
+    if (!peer.stream) {
+        static_cast<void>(send_packet(peer.socket, packet_of(message)));
+        // The memory of a version may be used for another one after its release.
+        if (releases) peer.memory.reset();
+        return;
+    }
+    peer.stream->queue(packet_of(message));
+    static_cast<void>(peer.stream->flush());
+    peer.wanted = releases ? 0 : message.generation;
+    peer.is_granted = peer.is_granted && !releases;
 }
 
-Result<void> Source::copy(std::size_t rank, Index version, std::span<std::byte> target,
-                          std::span<const Index> offsets) {
-    const Peer& peer = peers_[rank];
-    if (!peer.memory || peer.memory->first != version)
+Result<bool> Source::fetch(std::size_t rank, const Fetch& fetch, std::span<std::byte> target,
+                           std::span<const Index> offsets) {
+    Peer& peer = peers_[rank];
+    if (peer.stream) {
+        peer.is_granted = false;
+        peer.fetched = fetch.generation;
+        if (peer.is_lost) return fail(Code::backend, fmt::format("rank {} of the publisher is lost", rank));
+        const Landing landing{fetch.generation, RowWalk(peer.rows), target, offsets, Clock::now()};
+        if (!peer.rows.empty()) peer.landing.emplace(landing);
+        return peer.rows.empty();
+    }
+    if (!peer.memory || peer.memory->first != fetch.version)
         return fail(Code::backend,
-                    fmt::format("rank {} of the publisher has granted another version than {}", rank, version));
+                    fmt::format("rank {} of the publisher has granted another version than {}", rank, fetch.version));
     for (const Row& row : peer.rows) {
         const auto array = static_cast<std::size_t>(arrays_[static_cast<std::size_t>(row.array)]);
         const std::byte* from = peer.memory->second.bytes().data() + peer.offsets[array] + row.source_offset;
@@ -152,7 +272,7 @@ Result<void> Source::copy(std::size_t rank, Index version, std::span<std::byte> 
         for (Index run = 0; run < row.runs; ++run, from += row.source_stride, to += row.target_stride)
             std::memcpy(to, from, static_cast<std::size_t>(row.run_bytes));
     }
-    return {};
+    return true;
 }
 
 }  // namespace reshard::live

@@ -7,50 +7,78 @@
 #include <vector>
 
 #include "live/protocol/message.hpp"
+#include "live/row_walk.hpp"
 #include "live/tensors.hpp"
 #include "live/transport/packet.hpp"
 #include "live/transport/segment.hpp"
+#include "live/transport/stream.hpp"
 #include "reshard/model/rows.hpp"
 
 namespace reshard::live {
 
 class Source {
 public:
-    /// Connects to every rank of the publisher at `endpoint`.0, ... and works out the rows. Errors: mismatch (a tensor
-    /// that is not there, or has another shape or type; ranks of different publishers); as RowSchedule::make; backend.
+    /// Connects to every rank of the publisher, and works out the rows: at `endpoint`.0, ... if it is a path, else
+    /// where rank 0 says. A rank that sends nothing of a version for `lease` is lost. Errors: mismatch (a tensor that
+    /// is not there, or has another shape or type; ranks of different publishers); as RowSchedule::make; backend.
     [[nodiscard]] static Result<Source> connect(const std::string& endpoint, std::span<const NamedTensor> wanted,
-                                                Index rank, Clock::time_point end);
+                                                Index rank, std::chrono::milliseconds lease, Clock::time_point end);
 
     [[nodiscard]] std::size_t rank_count() const { return peers_.size(); }
     [[nodiscard]] bool checks_bytes() const { return checks_bytes_; }
     [[nodiscard]] Index array(std::size_t tensor) const { return arrays_[tensor]; }  ///< its number at the publisher
 
-    /// A message of a rank of the publisher, or the reason that it is lost.
+    /// A message of a rank of the publisher, the generation whose rows have all come from it, or why it is lost.
     struct News {
         std::size_t rank = 0;
-        std::optional<Message> message;
-        std::string reason;
+        std::optional<Message> message = {};
+        Index fetched = 0;        // a generation: its rows have come, or come no more if the rank is lost
+        std::string reason = {};  // the rank is lost
     };
     [[nodiscard]] std::optional<News> next();  ///< nullopt: nothing has come
     void wait(Clock::time_point end) const;    ///< until something may have come
     void send(std::size_t rank, const Message& message);
 
-    /// Copies the rows of a granted version from one rank of the publisher. pre: the grant was returned by next().
-    /// `offsets` has the place of each tile in `target`. Errors: backend.
-    [[nodiscard]] Result<void> copy(std::size_t rank, Index version, std::span<std::byte> target,
-                                    std::span<const Index> offsets);
+    /// Takes the rows of a granted version from one rank of the publisher. pre: the grant was returned by next().
+    /// `offsets` has the place of each tile in `target`; both must outlive the fetch. Returns true if all rows are
+    /// there. If not, next() tells when they are. Errors: backend.
+    [[nodiscard]] Result<bool> fetch(std::size_t rank, const Fetch& fetch, std::span<std::byte> target,
+                                     std::span<const Index> offsets);
 
 private:
-    struct Peer {
-        Descriptor socket;
-        bool is_lost = false;
-        std::vector<Row> rows;
-        std::vector<Index> offsets;                       // of its tiles in a version's memory
-        std::optional<std::pair<Index, Segment>> memory;  // of the version that was granted last
+    /// The rows of a generation that come over TCP.
+    struct Landing {
+        Index generation = 0;
+        RowWalk walk;
+        std::span<std::byte> target;
+        std::span<const Index> offsets;
+        Clock::time_point heard;  // the last bytes
     };
+    struct Peer {
+        Descriptor socket;             // on this machine, or
+        std::optional<Stream> stream;  // over TCP
+        bool is_lost = false;
+        std::vector<Row> rows = {};
+        std::vector<Index> offsets = {};                       // of its tiles in a version's memory
+        std::optional<std::pair<Index, Segment>> memory = {};  // of the version that was granted last
+        std::optional<Landing> landing = {};
+        Index wanted = 0;         // the generation that is asked for; 0: none
+        Index fetched = 0;        // the last generation of fetch()
+        bool is_granted = false;  // its grant was returned, and fetch() was not called yet
+        [[nodiscard]] int number() const { return stream ? stream->number() : socket.number(); }
+    };
+    [[nodiscard]] static Result<Peer> meet(const std::string& endpoint, Packet& packet, std::string& text,
+                                           Clock::time_point end);
     [[nodiscard]] Result<void> plan(std::span<const NamedTensor> wanted, Index rank);
+    [[nodiscard]] Result<void> send_rows(Clock::time_point end);
+    [[nodiscard]] std::optional<News> local_news(std::size_t rank);
+    [[nodiscard]] std::optional<News> remote_news(std::size_t rank);
+    [[nodiscard]] News lose(std::size_t rank, const std::string& why);
     [[nodiscard]] Result<Message> granted(Peer& peer, Arrival arrival) const;
+    [[nodiscard]] std::uint64_t content_of(const std::byte* digests) const;
+    void land(Landing& landing, std::string_view bytes) const;
 
+    std::chrono::milliseconds lease_{};
     std::vector<Peer> peers_;
     std::vector<NamedTensor> tensors_;  // of the publisher
     std::vector<Index> arrays_;         // of each wanted tensor, the index into tensors_

@@ -11,6 +11,7 @@
 #include "live/protocol/vote_bytes.hpp"
 #include "live/source.hpp"
 #include "live/tensors.hpp"
+#include "src/base/interrupt.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::live {
@@ -59,6 +60,7 @@ public:
     }
 
     Index version() const { return state_->serving(); }
+    void close() { source_.reset(); }
 
     Result<std::span<const std::byte>> tile(std::size_t tensor) const {
         if (tensor >= tensors_.size())
@@ -76,6 +78,10 @@ private:
         if (state_ && group.size() != ranks_)
             return fail(Code::usage,
                         fmt::format("the new group has {} ranks, the one before had {}", group.size(), ranks_));
+        if (state_ && group.rank() != rank_)
+            return fail(Code::usage, fmt::format("this process is rank {} of the new group, and was rank {} of the one "
+                                                 "before; its tiles are of that rank",
+                                                 group.rank(), rank_));
         ranks_ = group.size();
         rank_ = group.rank();
         RESHARD_CHECK(check_tensors(tensors_, ranks_));
@@ -83,7 +89,7 @@ private:
         for (auto& buffer : buffers_) buffer.resize(static_cast<std::size_t>(offsets_.back()));
         source_.reset();
         RESHARD_TRY(Source & source,
-                    Source::connect(endpoint_, tensors_, rank_, Clock::now() + options_.connect_limit));
+                    Source::connect(endpoint_, tensors_, rank_, options_.lease, Clock::now() + options_.connect_limit));
         source_.emplace(std::move(source));
         return {};
     }
@@ -93,6 +99,7 @@ private:
     }
 
     Result<Index> run(bool patient, Clock::time_point end) {
+        if (!source_) return fail(Code::backend, "the subscriber is not connected; reconnect it first");
         hear();
         state_->start(patient, milliseconds_now());
         return drive(end);
@@ -113,6 +120,10 @@ private:
             if (finished && !finished->reason.empty()) return fail(Code::backend, finished->reason);
             if (finished) return finished->version;
             if (acted) continue;
+            if (Interrupt::raised()) {
+                state_->gather_failed(Interrupt::words);
+                continue;
+            }
             if (Clock::now() >= end) state_->give_up();
             if (const auto there = group_->check(); !there) state_->gather_failed(there.error().message);
             wait(end);
@@ -131,16 +142,17 @@ private:
         while (const auto news = source_->next()) {
             if (news->message)
                 state_->receive(news->rank, *news->message, milliseconds_now());
-            else
+            else if (!news->reason.empty())
                 state_->lost(news->rank, news->reason);
+            if (news->fetched != 0) state_->fetched(news->fetched, news->rank, news->reason);
         }
     }
 
     void carry_out(const Action& action) {
         if (const auto* send = std::get_if<Send>(&action)) source_->send(send->peer, send->message);
         if (const auto* fetch = std::get_if<Fetch>(&action)) {
-            const Result<void> copied = source_->copy(fetch->peer, fetch->version, buffers_[1 - visible_], offsets_);
-            state_->fetched(fetch->generation, fetch->peer, copied ? "" : copied.error().message);
+            const Result<bool> there = source_->fetch(fetch->peer, *fetch, buffers_[1 - visible_], offsets_);
+            if (!there || *there) state_->fetched(fetch->generation, fetch->peer, there ? "" : there.error().message);
         }
         if (const auto* sum = std::get_if<Sum>(&action)) state_->summed(sum->generation, content());
         if (const auto* gather = std::get_if<Gather>(&action)) vote(gather->vote);
@@ -202,5 +214,6 @@ Result<std::optional<Index>> Subscriber::poll() { return session_->poll(); }
 Index Subscriber::version() const { return session_->version(); }
 Result<std::span<const std::byte>> Subscriber::tile(std::size_t tensor) const { return session_->tile(tensor); }
 Result<void> Subscriber::reconnect(Group& group) { return session_->connect(group); }
+void Subscriber::close() { session_->close(); }
 
 }  // namespace reshard::live

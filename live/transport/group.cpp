@@ -5,9 +5,11 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <random>
 #include <utility>
 
 #include "live/transport/socket.hpp"
+#include "src/base/interrupt.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::live {
@@ -102,7 +104,9 @@ private:
             std::vector<int> numbers;
             for (const auto& [rank, number] : missing) numbers.push_back(number);
             if (!wait_readable(numbers, until))
-                return end(lost(missing.begin()->first, fmt::format("it has not voted for {} ms", limit.count())));
+                return end(Interrupt::raised() ? "rank 0 of this job was interrupted"
+                                               : lost(missing.begin()->first,
+                                                      fmt::format("it has not voted for {} ms", limit.count())));
             for (auto it = missing.begin(); it != missing.end();) {
                 if (!wait_readable({&it->second, 1}, Clock::now())) {
                     ++it;
@@ -142,30 +146,84 @@ private:
     std::optional<Error> broken_;
 };
 
-Result<std::map<Index, Descriptor>> accept_ranks(const std::string& endpoint, Index size, Clock::time_point until) {
-    RESHARD_TRY(const Listener& listener, Listener::open(endpoint, Kind::stream));
-    std::map<Index, Descriptor> peers;
-    while (std::ssize(peers) < size - 1) {
-        const int number = listener.number();
-        if (!wait_readable({&number, 1}, until))
-            return fail(Code::backend,
-                        fmt::format("{} of {} ranks have joined at {}", peers.size() + 1, size, endpoint));
-        Descriptor peer = listener.accept();
-        if (!peer.is_open()) continue;
+// The first words of a rank to rank 0. A process without the token of the group is a stranger.
+std::string greeting(Index rank, Index size, const std::string& token) {
+    std::string mine(reinterpret_cast<const char*>(&rank), sizeof rank);
+    mine.append(reinterpret_cast<const char*>(&size), sizeof size);
+    return mine + token;
+}
+
+// The ranks of a group, as they come. A process that connects and says nothing delays nobody.
+class Guests {
+public:
+    Guests(Index size, const std::string& token) : size_(size), token_(token) {}
+
+    Result<std::map<Index, Descriptor>> gather(const Listener& listener, const std::string& endpoint,
+                                               Clock::time_point until) {
+        while (std::ssize(known_) < size_ - 1) {
+            std::vector<int> numbers{listener.number()};
+            for (const Descriptor& one : silent_) numbers.push_back(one.number());
+            if (!wait_readable(numbers, until))
+                return fail(Code::backend,
+                            fmt::format("{} of {} ranks have joined at {}", known_.size() + 1, size_, endpoint));
+            if (Descriptor made = listener.accept(); made.is_open()) silent_.push_back(std::move(made));
+            for (auto it = silent_.begin(); it != silent_.end();) {
+                const int number = it->number();
+                if (!wait_readable({&number, 1}, Clock::now())) {
+                    ++it;
+                    continue;
+                }
+                Descriptor peer = std::move(*it);
+                it = silent_.erase(it);
+                RESHARD_CHECK(greet(std::move(peer), until));
+            }
+        }
+        return std::move(known_);
+    }
+
+private:
+    Result<void> greet(Descriptor peer, Clock::time_point until) {
         const auto said = receive_frame(peer, std::min(until, Clock::now() + std::chrono::seconds(2)));
-        if (!said) continue;  // a stranger, or a process that has died
+        if (!said || !said->ends_with(token_)) return {};  // a stranger, or a process that has died
         Index rank = 0;
         Index ranks = 0;
-        if (said->size() == sizeof rank + sizeof ranks) {
+        if (said->size() == sizeof rank + sizeof ranks + token_.size()) {
             std::memcpy(&rank, said->data(), sizeof rank);
             std::memcpy(&ranks, said->data() + sizeof rank, sizeof ranks);
         }
-        if (rank < 1 || rank >= size || ranks != size || peers.contains(rank))
+        if (rank < 1 || rank >= size_ || ranks != size_ || known_.contains(rank))
             return fail(Code::usage,
-                        fmt::format("rank {} of {} has joined twice, or is not of a group of {}", rank, ranks, size));
-        peers.emplace(rank, std::move(peer));
+                        fmt::format("rank {} of {} has joined twice, or is not of a group of {}", rank, ranks, size_));
+        known_.emplace(rank, std::move(peer));
+        return {};
     }
+
+    Index size_;
+    const std::string& token_;
+    std::map<Index, Descriptor> known_;
+    std::vector<Descriptor> silent_;
+};
+
+Result<void> check_rank(Index rank, Index size) {
+    if (size >= 1 && rank >= 0 && rank < size) return {};
+    return fail(Code::usage,
+                fmt::format("rank {} of a group of {}; wanted a rank from 0 on, below the size", rank, size));
+}
+
+Result<std::map<Index, Descriptor>> connect_to_root(const std::string& endpoint, Index rank, Index size,
+                                                    const std::string& token, Clock::time_point until) {
+    RESHARD_TRY(auto& root, connect_to(endpoint, Kind::stream, until));
+    RESHARD_CHECK(send_frame(root, greeting(rank, size, token), until));
+    std::map<Index, Descriptor> peers;
+    peers.emplace(0, std::move(root));
     return peers;
+}
+
+Result<std::unique_ptr<Group>> star_of(Index rank, Index size, std::map<Index, Descriptor> peers,
+                                       std::chrono::milliseconds limit) {
+    auto star = std::make_unique<Star>(rank, size, std::move(peers));
+    RESHARD_CHECK(star->gather({}, limit));  // all have come
+    return star;
 }
 
 }  // namespace
@@ -174,23 +232,43 @@ std::unique_ptr<Group> alone() { return std::make_unique<Alone>(); }
 
 Result<std::unique_ptr<Group>> join_group(const std::string& endpoint, Index rank, Index size,
                                           std::chrono::milliseconds limit) {
-    if (size < 1 || rank < 0 || rank >= size)
-        return fail(Code::usage,
-                    fmt::format("rank {} of a group of {}; wanted a rank from 0 on, below the size", rank, size));
+    RESHARD_CHECK(check_rank(rank, size));
     const auto until = Clock::now() + limit;
     std::map<Index, Descriptor> peers;
     if (rank == 0) {
-        RESHARD_ASSIGN(peers, accept_ranks(endpoint, size, until));
+        RESHARD_TRY(const Listener& listener, Listener::open(endpoint, Kind::stream));
+        const std::string token;
+        RESHARD_ASSIGN(peers, Guests(size, token).gather(listener, endpoint, until));
     } else {
-        RESHARD_TRY(auto& root, connect_to(endpoint, Kind::stream, until));
-        std::string mine(reinterpret_cast<const char*>(&rank), sizeof rank);
-        mine.append(reinterpret_cast<const char*>(&size), sizeof size);
-        RESHARD_CHECK(send_frame(root, mine, until));
-        peers.emplace(0, std::move(root));
+        RESHARD_ASSIGN(peers, connect_to_root(endpoint, rank, size, {}, until));
     }
-    auto star = std::make_unique<Star>(rank, size, std::move(peers));
-    RESHARD_CHECK(star->gather({}, limit));  // all have come
-    return star;
+    return star_of(rank, size, std::move(peers), limit);
+}
+
+Result<std::unique_ptr<Group>> join_group(const std::function<Result<std::string>(std::string)>& broadcast, Index rank,
+                                          Index size, std::chrono::milliseconds limit) {
+    RESHARD_CHECK(check_rank(rank, size));
+    const auto until = Clock::now() + limit;
+    std::map<Index, Descriptor> peers;
+    if (rank == 0) {
+        const auto listener = Listener::open("0.0.0.0:0", Kind::stream);
+        const std::string token = fmt::format("{:08x}{:08x}", std::random_device()(), std::random_device()());
+        const std::string endpoint = listener ? fmt::format("{}:{}", host_name(), listener->port()) : std::string();
+        RESHARD_CHECK(broadcast(listener ? endpoint + " " + token : std::string()));
+        if (!listener) return tl::unexpected(listener.error());
+        RESHARD_ASSIGN(peers, Guests(size, token).gather(*listener, endpoint, until));
+    } else {
+        RESHARD_TRY(const std::string& text, broadcast({}));
+        const auto blank = text.find(' ');
+        if (blank == std::string::npos) return fail(Code::backend, "rank 0 of this job cannot listen at a port");
+        RESHARD_ASSIGN(peers, connect_to_root(text.substr(0, blank), rank, size, text.substr(blank + 1), until));
+    }
+    return star_of(rank, size, std::move(peers), limit);
+}
+
+Result<void> report_failure(Group& group, const std::string& reason, std::chrono::milliseconds limit) {
+    RESHARD_CHECK(group.gather("f" + reason, limit));
+    return {};
 }
 
 }  // namespace reshard::live

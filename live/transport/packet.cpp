@@ -8,6 +8,13 @@
 
 namespace reshard::live {
 
+bool is_word(const Packet& packet) { return packet.word <= static_cast<std::uint32_t>(Word::release); }
+
+bool is_known(const Packet& packet) {
+    return packet.magic == Packet{}.magic && packet.protocol == protocol_number &&
+           (is_word(packet) || (packet.word >= hello && packet.word <= data_word));
+}
+
 Packet packet_of(const Message& message) {
     Packet packet;
     packet.word = static_cast<std::uint32_t>(message.word);
@@ -61,10 +68,7 @@ Arrival receive_packet(const Descriptor& from) {
         std::memcpy(&number, CMSG_DATA(header), sizeof number);
         arrival.descriptor = Descriptor(number);
     }
-    const bool known =
-        came == sizeof(Packet) && arrival.packet.magic == Packet{}.magic &&
-        arrival.packet.protocol == protocol_number &&
-        (arrival.packet.word == hello || arrival.packet.word <= static_cast<std::uint32_t>(Word::release));
+    const bool known = came == sizeof(Packet) && is_known(arrival.packet);
     arrival.kind = known ? Arrival::Kind::packet : Arrival::Kind::strange;
     return arrival;
 }

@@ -1,4 +1,4 @@
-// The packets between the two jobs. Both are on one machine, so numbers keep their bytes.
+// The packets between the two jobs. Numbers have the bytes of the machine, and the magic number tells other orders.
 #pragma once
 
 #include "live/protocol/message.hpp"
@@ -7,10 +7,10 @@
 namespace reshard::live {
 
 /// The number of the protocol. Ends with different numbers refuse each other.
-inline constexpr std::uint32_t protocol_number = 1;
+inline constexpr std::uint32_t protocol_number = 2;
 
-/// One packet. The first one of a publisher says who it is, and carries a segment with the text of its tensors. A grant
-/// carries the segment of the version.
+/// One packet. The first one of a publisher says who it is, and carries the text of its tensors. A grant carries the
+/// version. On one machine both come as a segment. Over TCP the text and the digests follow the packet.
 struct Packet {
     std::uint32_t magic = 0x64727372;  // "rsrd"
     std::uint32_t protocol = protocol_number;
@@ -21,9 +21,14 @@ struct Packet {
     std::int64_t generation = 0;
     std::int64_t version = 0;
     std::uint64_t content = 0;
-    std::int64_t bytes = 0;  // of the segment
+    std::int64_t bytes = 0;  // of the segment, or that follow the packet
 };
 inline constexpr std::uint32_t hello = 100;
+inline constexpr std::uint32_t rows_word = 101;  // over TCP: the rows that the subscriber wants of each version
+inline constexpr std::uint32_t data_word = 102;  // over TCP: the next bytes of the rows of a generation
+
+[[nodiscard]] bool is_word(const Packet& packet);   ///< it carries a message
+[[nodiscard]] bool is_known(const Packet& packet);  ///< it is of this protocol
 
 [[nodiscard]] Packet packet_of(const Message& message);
 [[nodiscard]] Message message_of(const Packet& packet);

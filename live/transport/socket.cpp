@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "src/base/interrupt.hpp"
 #include "src/base/printable.hpp"
 #include "src/base/try.hpp"
 
@@ -33,7 +34,7 @@ struct Address {
     [[nodiscard]] const sockaddr* any() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 
-Result<Address> unix_address(const std::string& path) {
+Result<std::vector<Address>> unix_address(const std::string& path) {
     Address address;
     auto& local = reinterpret_cast<sockaddr_un&>(address.storage);
     if (path.size() >= sizeof(local.sun_path))
@@ -43,10 +44,11 @@ Result<Address> unix_address(const std::string& path) {
     std::ranges::copy(path, local.sun_path);
     address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + 1);
     address.path = path;
-    return address;
+    return std::vector{address};
 }
 
-Result<Address> address_of(const std::string& endpoint, Kind kind) {
+// The addresses of an endpoint, at least one.
+Result<std::vector<Address>> addresses_of(const std::string& endpoint, Kind kind) {
     if (endpoint.find('/') != std::string::npos) return unix_address(endpoint);
     const auto colon = endpoint.rfind(':');
     if (kind == Kind::packets || colon == std::string::npos || colon + 1 == endpoint.size())
@@ -60,22 +62,42 @@ Result<Address> address_of(const std::string& endpoint, Kind kind) {
         return fail(Code::backend,
                     fmt::format("cannot find the host of {}: {}", in_quotes(endpoint), gai_strerror(code)));
     const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> kept(found, freeaddrinfo);
-    Address address;
-    std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
-    address.length = found->ai_addrlen;
-    address.family = found->ai_family;
-    return address;
+    std::vector<Address> all;
+    for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+        Address& address = all.emplace_back();
+        std::memcpy(&address.storage, one->ai_addr, one->ai_addrlen);
+        address.length = one->ai_addrlen;
+        address.family = one->ai_family;
+    }
+    return all;
 }
 
 Descriptor open_socket(const Address& address, Kind kind) {
     const int type = kind == Kind::stream ? SOCK_STREAM : SOCK_SEQPACKET;
-    Descriptor made(socket(address.family, type | SOCK_CLOEXEC, 0));
+    Descriptor made(socket(address.family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const int on = 1;
     if (address.family != AF_UNIX) {  // a vote is small and must not wait for more
         setsockopt(made.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         setsockopt(made.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     }
     return made;
+}
+
+// Connects within the time. If it fails, errno says why.
+bool connects(const Descriptor& made, const Address& address, Clock::time_point end) {
+    if (connect(made.number(), address.any(), address.length) == 0) return true;
+    if (errno != EINPROGRESS) return false;
+    pollfd one{made.number(), POLLOUT, 0};
+    while (poll(&one, 1, std::min(milliseconds_until(end), 100)) <= 0) {
+        if (Clock::now() < end && !Interrupt::raised()) continue;
+        errno = ETIMEDOUT;
+        return false;
+    }
+    int code = 0;
+    socklen_t length = sizeof code;
+    if (getsockopt(made.number(), SOL_SOCKET, SO_ERROR, &code, &length) != 0) return false;
+    errno = code;
+    return code == 0;
 }
 
 }  // namespace
@@ -94,13 +116,14 @@ tl::unexpected<Error> cannot(const std::string& what) {
 }
 
 Result<Listener> Listener::open(const std::string& endpoint, Kind kind) {
-    RESHARD_TRY(const Address& address, address_of(endpoint, kind));
+    RESHARD_TRY(const auto& addresses, addresses_of(endpoint, kind));
+    const Address& address = addresses.front();
     Descriptor made = open_socket(address, kind);
     if (!made.is_open()) return cannot("make a socket");
     int bound = bind(made.number(), address.any(), address.length);
     if (bound != 0 && errno == EADDRINUSE && !address.path.empty()) {
         const Descriptor probe = open_socket(address, kind);
-        if (connect(probe.number(), address.any(), address.length) == 0)
+        if (connect(probe.number(), address.any(), address.length) == 0 || errno == EAGAIN)
             return fail(Code::backend, fmt::format("another process listens at {}", in_quotes(endpoint)));
         unlink(address.path.c_str());  // its process is gone
         bound = bind(made.number(), address.any(), address.length);
@@ -119,13 +142,24 @@ Descriptor Listener::accept() const {
     return Descriptor(accept4(waiting, nullptr, nullptr, SOCK_CLOEXEC));
 }
 
+int Listener::port() const {
+    sockaddr_storage storage{};
+    socklen_t length = sizeof storage;
+    if (getsockname(number(), reinterpret_cast<sockaddr*>(&storage), &length) != 0) return 0;
+    if (storage.ss_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(storage).sin_port);
+    if (storage.ss_family == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6&>(storage).sin6_port);
+    return 0;
+}
+
 Result<Descriptor> connect_to(const std::string& endpoint, Kind kind, Clock::time_point end) {
     while (true) {
-        RESHARD_TRY(const Address& address, address_of(endpoint, kind));
-        Descriptor made = open_socket(address, kind);
-        if (!made.is_open()) return cannot("make a socket");
-        if (connect(made.number(), address.any(), address.length) == 0) return made;
-        if (Clock::now() >= end) return cannot("connect to " + in_quotes(endpoint));
+        RESHARD_TRY(const auto& addresses, addresses_of(endpoint, kind));
+        for (const Address& address : addresses) {
+            Descriptor made = open_socket(address, kind);
+            if (!made.is_open()) return cannot("make a socket");
+            if (connects(made, address, end)) return made;
+        }
+        if (Clock::now() >= end || Interrupt::raised()) return cannot("connect to " + in_quotes(endpoint));
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
 }
@@ -173,14 +207,24 @@ Result<std::string> receive_frame(const Descriptor& from, Clock::time_point end)
     }
 }
 
+std::string host_name() {
+    char name[256] = {};
+    if (gethostname(name, sizeof name - 1) != 0) return "127.0.0.1";
+    addrinfo* found = nullptr;
+    if (getaddrinfo(name, nullptr, nullptr, &found) != 0) return "127.0.0.1";
+    freeaddrinfo(found);
+    return name;
+}
+
 bool wait_readable(std::span<const int> descriptors, Clock::time_point end) {
     std::vector<pollfd> all;
     for (const int one : descriptors) all.push_back({one, POLLIN, 0});
     while (true) {
-        const int ready = poll(all.data(), all.size(), milliseconds_until(end));
+        const auto look = std::min<Clock::time_point>(end, Clock::now() + Interrupt::interval);
+        const int ready = poll(all.data(), all.size(), milliseconds_until(look));
         if (ready > 0) return true;
-        if (ready == 0 && Clock::now() >= end) return false;
         if (ready < 0 && errno != EINTR) return false;
+        if (Clock::now() >= end || Interrupt::raised()) return false;
     }
 }
 

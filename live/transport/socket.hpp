@@ -53,6 +53,7 @@ public:
 
     [[nodiscard]] int number() const { return descriptor_.number(); }
     [[nodiscard]] Descriptor accept() const;  ///< not open if nobody waits
+    [[nodiscard]] int port() const;           ///< of `host:port`, where port 0 takes a free one; 0: of a path
 
 private:
     Listener(Descriptor descriptor, std::string path) : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
@@ -68,7 +69,10 @@ private:
 /// Receives a frame. Errors: backend ("closed", a frame above 1 GiB, or nothing until `end`).
 [[nodiscard]] Result<std::string> receive_frame(const Descriptor& from, Clock::time_point end);
 
-/// Waits until one of the descriptors can be read or is closed. False: nothing until `end`.
+/// The name by which other machines find this one. The loopback address, if its name has no address.
+[[nodiscard]] std::string host_name();
+
+/// Waits until one of the descriptors can be read or is closed. False: nothing until `end`, or interrupted.
 [[nodiscard]] bool wait_readable(std::span<const int> descriptors, Clock::time_point end);
 
 /// True if the other end has closed, and nothing is left to read.

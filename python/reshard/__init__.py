@@ -6,10 +6,10 @@
     print(reshard.synthesize(source, target))
 
 In one process: reshard.local(ranks).redistribute(tiles, source, target). Under MPI: reshard.mpi.redistribute(comm, tile,
-source, target). On GPUs: reshard.nccl. Inside JAX and PyTorch: reshard.jax, reshard.torch. A tile is the part of an array that one rank holds. split makes tiles of a whole
+source, target). On GPUs: reshard.nccl. Between two jobs: reshard.live. Inside JAX and PyTorch: reshard.jax, reshard.torch. A tile is the part of an array that one rank holds. split makes tiles of a whole
 array, and join is its inverse. Errors are exceptions of reshard.errors, all of them reshard.Error."""
 
-from . import errors, mpi, nccl
+from . import errors, live, mpi, nccl
 from ._core import (Alternative, Capabilities, DeviceMemory, Digest, Explanation, Layout, ListPlan, Machine, Mesh, Operation,
                     PieceChoice, Plan, Schedule, ScheduledActivity, Split, Step, TileProgram, WorkTimes, choose_pieces, explain,
                     measure_work, notations, parse_layout, parse_mesh, planning_rules, portable, program_generators, schedule,
@@ -27,7 +27,7 @@ from .tiles import empty_tile, join, split
 __all__ = ["Alternative", "BackendError", "Capabilities", "DeviceMemory", "Digest", "DigestKeys", "Error", "Explanation",
            "InfeasibleError", "InputError", "Layout", "ListPlan", "Local", "Machine", "Mesh", "CheckpointMapping", "Operation", "PieceChoice", "Plan",
            "Program", "RowSchedule", "Runner", "Schedule", "ScheduledActivity", "Split", "Step", "TaskRun", "TileProgram", "UnsupportedError", "WorkTimes", "choose_pieces", "empty_tile",
-           "errors", "explain", "join", "load", "local", "measure_work", "mpi", "nccl", "notations", "parse_layout",
+           "errors", "explain", "join", "live", "load", "local", "measure_work", "mpi", "nccl", "notations", "parse_layout",
            "parse_mesh", "pipeline_of_rows", "planning_rules", "portable", "program_generators", "row_dtype", "save", "schedule", "schedule_rows", "split", "synthesize",
            "synthesize_list", "translate"]
 

@@ -102,14 +102,17 @@ const Layout& target() {
 }
 
 // Every element of version v is v, so that a mixed tile shows. Commits until an error, then stays connected.
-void publish(const std::string& folder, Index rank, milliseconds lease,
+void publish(const std::string& folder, const std::string& endpoint, Index rank, milliseconds lease,
              const std::function<void(const std::string&)>& say) {
-    auto group = join_group(folder + "/trainer", rank, publishers).value();
+    auto joined = join_group(folder + "/trainer", rank, publishers);
+    if (!joined) return say("W: " + joined.error().message);
+    auto& group = *joined;
     std::vector<std::int64_t> tile(tile_count(source(), rank));
-    auto out = Publisher::open(*group, folder + "/weights",
-                               std::vector<PublishedTensor>{{"w", source(), std::as_bytes(std::span(tile))}},
-                               {.lease = lease});
+    auto out =
+        Publisher::open(*group, endpoint, std::vector<PublishedTensor>{{"w", source(), std::as_bytes(std::span(tile))}},
+                        {.lease = lease});
     if (!out) return say("E" + out.error().message);
+    say("P" + out->endpoint());
     for (Index version = 1;; ++version) {
         std::ranges::fill(tile, version);
         if (const auto done = out->commit(version); !done) {
@@ -127,11 +130,12 @@ bool is_whole(const Subscriber& into) {
 }
 
 // Takes versions until an error. Reports each version, and at the end the one that it still serves.
-void subscribe(const std::string& folder, Index rank, milliseconds lease,
+void subscribe(const std::string& folder, const std::string& endpoint, Index rank, milliseconds lease,
                const std::function<void(const std::string&)>& say) {
-    auto group = join_group(folder + "/engine", rank, subscribers).value();
-    auto into =
-        Subscriber::connect(*group, folder + "/weights", std::vector<WantedTensor>{{"w", target()}}, {.lease = lease});
+    auto joined = join_group(folder + "/engine", rank, subscribers);
+    if (!joined) return say("W: " + joined.error().message);
+    auto& group = *joined;
+    auto into = Subscriber::connect(*group, endpoint, std::vector<WantedTensor>{{"w", target()}}, {.lease = lease});
     if (!into) return say("E" + into.error().message);
     Index last = 0;
     while (true) {
@@ -151,17 +155,21 @@ void subscribe(const std::string& folder, Index rank, milliseconds lease,
 struct Fate {
     int signal = SIGKILL;
     milliseconds lease = std::chrono::seconds(30);
+    std::string endpoint = "weights";  // in the folder of the session, or host:port
 };
 
 // One session with one victim. Returns the time from the signal to the last survivor's error.
 milliseconds strike(std::mt19937_64& random, const Fate& fate) {
     const auto folder = (std::filesystem::temp_directory_path() / fmt::format("reshard-kill-{}", getpid())).string();
     std::filesystem::create_directories(folder);
+    const bool tcp = fate.endpoint.find(':') != std::string::npos;
+    const std::string asked = tcp ? fate.endpoint : folder + "/" + fate.endpoint;
     std::vector<Child> all;
     for (Index rank = 0; rank < publishers; ++rank)
-        all.emplace_back([&, rank](const auto& say) { publish(folder, rank, fate.lease, say); });
+        all.emplace_back([&, rank](const auto& say) { publish(folder, asked, rank, fate.lease, say); });
+    const std::string endpoint = all[0].next('P');
     for (Index rank = 0; rank < subscribers; ++rank)
-        all.emplace_back([&, rank](const auto& say) { subscribe(folder, rank, fate.lease, say); });
+        all.emplace_back([&, rank](const auto& say) { subscribe(folder, endpoint, rank, fate.lease, say); });
     for (std::uint64_t versions = 1 + random() % 6; versions > 0; --versions) all.back().next('V');
     usleep(static_cast<useconds_t>(random() % 3000));
 
@@ -204,9 +212,15 @@ void strike_often(int times, const Fate& fate) {
 
 TEST(Processes, Killed) { strike_often(reshard::test::long_run() ? 2000 : 20, {}); }
 
+TEST(Processes, KilledOverTcp) { strike_often(reshard::test::long_run() ? 2000 : 10, {.endpoint = "127.0.0.1:0"}); }
+
 // A lease that a busy machine does not break often. If it does, a survivor names another process, and nothing is mixed.
 TEST(Processes, Stopped) {
     strike_often(reshard::test::long_run() ? 100 : 2, {.signal = SIGSTOP, .lease = milliseconds(1500)});
+}
+TEST(Processes, StoppedOverTcp) {
+    strike_often(reshard::test::long_run() ? 100 : 2,
+                 {.signal = SIGSTOP, .lease = milliseconds(1500), .endpoint = "127.0.0.1:0"});
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <numeric>
 #include <thread>
 
@@ -77,8 +78,12 @@ std::vector<std::thread> job(const std::string& endpoint, Index ranks, const std
     return threads;
 }
 
-void move(const std::vector<Pair>& pairs, Index sources, Index targets, Index versions) {
+enum class Way { memory, tcp };
+
+void move(Way way, const std::vector<Pair>& pairs, Index sources, Index targets, Index versions) {
     const Folder folder;
+    std::promise<std::string> listens;
+    const std::shared_future<std::string> endpoint = listens.get_future().share();
     std::atomic<Index> finished = 0;
     auto trainer = job(folder / "trainer", sources, [&](Group& group) {
         std::vector<std::vector<std::int64_t>> tiles;
@@ -88,7 +93,8 @@ void move(const std::vector<Pair>& pairs, Index sources, Index targets, Index ve
             tiles.push_back(tile_of(layout, group.rank(), 1));
             tensors.push_back({pair.name, layout, std::as_bytes(std::span(tiles.back()))});
         }
-        auto out = Publisher::open(group, folder / "weights", tensors);
+        auto out = Publisher::open(group, way == Way::tcp ? "127.0.0.1:0" : folder / "weights", tensors);
+        if (group.rank() == 0) listens.set_value(out ? out->endpoint() : "");
         ASSERT_TRUE(out) << describe(out.error());
         for (Index version = 1; version <= versions; ++version) {
             for (std::size_t i = 0; i < pairs.size(); ++i)  // the publisher sees the same memory with new values
@@ -104,7 +110,7 @@ void move(const std::vector<Pair>& pairs, Index sources, Index targets, Index ve
         std::vector<WantedTensor> wanted;
         for (const Pair& pair : pairs) wanted.push_back({pair.name, layout_of(pair.target_mesh, pair.target)});
         const Last last_words([&] { ++finished; });
-        auto into = Subscriber::connect(group, folder / "weights", wanted);
+        auto into = Subscriber::connect(group, endpoint.get(), wanted);
         ASSERT_TRUE(into) << describe(into.error());
         EXPECT_EQ(into->version(), 0);
         EXPECT_FALSE(into->tile(0));
@@ -129,12 +135,24 @@ void move(const std::vector<Pair>& pairs, Index sources, Index targets, Index ve
     for (auto& one : engine) one.join();
 }
 
-TEST(Session, OneToOne) { move({{"w", "x=1", "i64[7,5]", "x=1", "i64[7,5]"}}, 1, 1, 3); }
+class Session : public ::testing::TestWithParam<Way> {};
+INSTANTIATE_TEST_SUITE_P(Ways, Session, ::testing::Values(Way::memory, Way::tcp));
 
-TEST(Session, RowsToColumns) { move({{"w", "x=2", "i64[12@x,10]", "x=3", "i64[12,10@x]"}}, 2, 3, 4); }
+TEST_P(Session, OneToOne) { move(GetParam(), {{"w", "x=1", "i64[7,5]", "x=1", "i64[7,5]"}}, 1, 1, 3); }
 
-TEST(Session, ReplicatedUnevenCyclicAndEmptyTiles) {
-    move({{"replicated", "x=2,y=2", "i64[9@x,4]", "x=3", "i64[9,4]"},
+TEST_P(Session, RowsToColumns) { move(GetParam(), {{"w", "x=2", "i64[12@x,10]", "x=3", "i64[12,10@x]"}}, 2, 3, 4); }
+
+// Far more than a socket holds, in runs of one element and in long ones.
+TEST_P(Session, Large) {
+    move(GetParam(),
+         {{"fine", "x=2", "i64[2000,500@x/1]", "x=3", "i64[2000,500@x]"},
+          {"coarse", "x=2", "i64[1500000@x]", "x=3", "i64[1500000@x]"}},
+         2, 3, 2);
+}
+
+TEST_P(Session, ReplicatedUnevenCyclicAndEmptyTiles) {
+    move(GetParam(),
+         {{"replicated", "x=2,y=2", "i64[9@x,4]", "x=3", "i64[9,4]"},
           {"uneven", "x=2,y=2", "i64[5@(x,y),3]", "x=3", "i64[5,3@x]"},
           {"cyclic", "x=4", "i64[37@x/2,3]", "x=3", "i64[37@x/5,3]"},
           {"small", "x=4", "i64[2@x]", "x=3", "i64[2@x]"},
@@ -143,7 +161,7 @@ TEST(Session, ReplicatedUnevenCyclicAndEmptyTiles) {
          4, 3, 5);
 }
 
-TEST(Session, ASubscriberTakesSomeTensorsOnly) {
+TEST(Sessions, ASubscriberTakesSomeTensorsOnly) {
     const Folder folder;
     const Layout layout = layout_of("x=1", "i64[6]");
     const std::vector<std::int64_t> a{1, 2, 3, 4, 5, 6};
@@ -190,6 +208,60 @@ TEST_F(Errors, Names) {
 TEST_F(Errors, Tiles) {
     values.pop_back();
     EXPECT_EQ(publish().error().message, "the tile of tensor w has 40 bytes; rank 0 holds 48");
+}
+
+TEST_F(Errors, TilesOfEachCommit) {
+    const std::vector<std::int64_t> moved(6, 7);
+    auto out = Publisher::open(*mine, folder / "out", std::vector<PublishedTensor>{{"w", layout}});
+    ASSERT_TRUE(out) << describe(out.error());
+    EXPECT_EQ(out->commit(1).error().message, "the tile of tensor w has 0 bytes; rank 0 holds 48");
+    EXPECT_EQ(out->commit(1, {}).error().message, "0 tiles; wanted 1, one for each tensor");
+    ASSERT_TRUE(out->commit(1, std::vector{std::as_bytes(std::span(moved))}));
+    auto into = subscribe("w", layout);
+    ASSERT_TRUE(into) << describe(into.error());
+    ASSERT_EQ(into->update(minutes(1)).value(), 1);
+    EXPECT_EQ(std::memcmp(into->tile(0).value().data(), moved.data(), 48), 0);
+}
+
+TEST_F(Errors, AClosedSubscriberKeepsItsVersion) {
+    auto out = publish();
+    ASSERT_TRUE(out->commit(1));
+    auto into = subscribe("w", layout);
+    ASSERT_TRUE(into->update(minutes(1)));
+    into->close();
+    EXPECT_EQ(into->update(minutes(1)).error().message, "the subscriber is not connected; reconnect it first");
+    EXPECT_EQ(std::memcmp(into->tile(0).value().data(), values.data(), 48), 0);
+    out = Result<Publisher>(fail(Code::usage, "it leaves"));
+    ASSERT_FALSE(into->reconnect(*theirs));  // nobody is there
+    EXPECT_FALSE(into->update(minutes(1)));
+    EXPECT_EQ(into->version(), 1);
+}
+
+// Ranks that broadcast a text find each other. A rank that cannot make a call fails it on all ranks at once.
+TEST(Groups, ThatBroadcast) {
+    const Folder folder;
+    std::promise<std::string> said;
+    const std::shared_future<std::string> heard = said.get_future().share();
+    std::vector<std::thread> ranks;
+    for (Index rank = 0; rank < 3; ++rank)
+        ranks.emplace_back([&, rank] {
+            const auto broadcast = [&](std::string text) -> Result<std::string> {
+                if (rank == 0) said.set_value(std::move(text));
+                return heard.get();
+            };
+            const auto group = join_group(std::function<Result<std::string>(std::string)>(broadcast), rank, 3);
+            ASSERT_TRUE(group) << describe(group.error());
+            const auto all = (*group)->gather(fmt::format("rank {}", rank), minutes(1));
+            EXPECT_EQ(all.value(), (std::vector<std::string>{"rank 0", "rank 1", "rank 2"}));
+            if (rank == 1) {
+                EXPECT_TRUE(report_failure(**group, "no memory", minutes(1)));
+                return;
+            }
+            const Layout layout = layout_of("x=3", "i64[6@x]");
+            const auto none = Publisher::open(**group, folder / "out", std::vector<PublishedTensor>{{"w", layout}});
+            EXPECT_EQ(none.error().message, "rank 1 of the publisher: no memory");
+        });
+    for (std::thread& one : ranks) one.join();
 }
 
 TEST_F(Errors, ALayoutForMoreRanks) {

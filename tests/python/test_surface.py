@@ -24,7 +24,7 @@ def ran(code):
 def classes():
     """The classes of the C++ modules in this installation."""
     found = []
-    for name in ("_core", "_mpi"):
+    for name in ("_core", "_live", "_mpi"):
         try:
             module = importlib.import_module(f"reshard.{name}")
         except ImportError:

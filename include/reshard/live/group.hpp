@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,5 +36,16 @@ public:
 /// Errors: usage (a rank outside the group; an endpoint without a path or a port); backend (a rank does not come).
 [[nodiscard]] Result<std::unique_ptr<Group>> join_group(const std::string& endpoint, Index rank, Index size,
                                                         std::chrono::milliseconds limit = std::chrono::minutes(1));
+
+/// Joins a group of processes that can already broadcast a text, such as the ranks of an MPI communicator. Rank 0
+/// listens at a free port of its machine. Each rank calls `broadcast` once, which returns the text of rank 0.
+/// Errors: usage (a rank outside the group); backend (a rank does not come; rank 0 cannot listen); as `broadcast`.
+[[nodiscard]] Result<std::unique_ptr<Group>> join_group(
+    const std::function<Result<std::string>(std::string)>& broadcast, Index rank, Index size,
+    std::chrono::milliseconds limit = std::chrono::minutes(1));
+
+/// Takes part in the next collective call of a publisher or subscriber, instead of making it: open, commit, connect or
+/// reconnect. All ranks then fail with `reason` at once, and do not wait for this one. Errors: as Group::gather.
+[[nodiscard]] Result<void> report_failure(Group& group, const std::string& reason, std::chrono::milliseconds limit);
 
 }  // namespace reshard::live

@@ -16,7 +16,7 @@ namespace reshard::live {
 struct PublishedTensor {
     std::string name;                      ///< without blanks; the subscriber asks for it by this name
     Layout layout;                         ///< over the ranks of the job: device r is rank r
-    std::span<const std::byte> tile = {};  ///< dense and row-major; read by each commit
+    std::span<const std::byte> tile = {};  ///< dense and row-major; read by commit(version). Empty: commit brings it
 };
 
 /// Options of a publisher.
@@ -27,15 +27,18 @@ struct PublishOptions {
     bool check_bytes = true;  ///< each version has a digest that every subscriber compares; costs one pass over tiles
 };
 
-/// Publishes versions. Subscribers on the same machine read them from shared memory, each at its own time. One thread
-/// of its own serves them. The calls are collective and not thread-safe.
+/// Publishes versions. Subscribers take them from shared memory or over TCP, each at its own time. One thread of its
+/// own serves them. The calls are collective and not thread-safe.
 ///
 /// Memory: a copy of the tiles for the newest version, for the one before, and for each older one that is still read.
 class Publisher {
 public:
-    /// Listens at the Unix sockets `endpoint`.0, `endpoint`.1, ..., one for each rank. Collective over the group, which
-    /// must outlive the publisher. Errors on all ranks: usage, mismatch (bad names, tiles or layouts; ranks that name
-    /// different tensors); unsupported (unreduced axes); backend (another process listens there; a rank is lost).
+    /// Listens for subscribers. An endpoint with a `/` is a path: rank r listens at the Unix socket `endpoint`.r, and
+    /// subscribers on this machine read shared memory. Otherwise it is `host:port`, and subscribers anywhere receive
+    /// their rows over TCP: rank 0 listens there, and the others at free ports. Host 0.0.0.0 is every network of this
+    /// machine; port 0 is a free one. Collective over the group, which must outlive the publisher. Errors on all ranks:
+    /// usage, mismatch (bad names, tiles or layouts; ranks that name different tensors); unsupported (unreduced axes);
+    /// backend (another process listens there; a rank is lost).
     [[nodiscard]] static Result<Publisher> open(Group& group, const std::string& endpoint,
                                                 std::span<const PublishedTensor> tensors,
                                                 const PublishOptions& options = {});
@@ -48,6 +51,13 @@ public:
     /// lost or fails: subscribers then keep the version before).
     [[nodiscard]] Result<void> commit(Index version);
 
+    /// The same with the tiles of this version: one for each tensor, in their order, dense and row-major.
+    /// Errors: also mismatch (a tile of another size).
+    [[nodiscard]] Result<void> commit(Index version, std::span<const std::span<const std::byte>> tiles);
+
+    /// The endpoint that subscribers connect to: the one that was given, with the port in place of 0 and this machine's
+    /// name in place of 0.0.0.0. The same on all ranks.
+    [[nodiscard]] std::string endpoint() const;
     [[nodiscard]] Index newest() const;                  ///< the last version that was offered; 0: none
     [[nodiscard]] std::size_t subscriber_count() const;  ///< processes that are connected to this rank
 

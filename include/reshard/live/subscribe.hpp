@@ -32,7 +32,7 @@ struct SubscribeOptions {
 /// Memory: two buffers for the tiles of this rank: one is read, the other is filled.
 class Subscriber {
 public:
-    /// Connects to a publisher on this machine. Collective over the group, which must outlive the subscriber. Errors on
+    /// Connects to a publisher. Collective over the group, which must outlive the subscriber. Errors on
     /// all ranks: mismatch (an array that the publisher does not have, or of another shape or type); as
     /// RowSchedule::make; backend (no publisher within `connect_limit`, another protocol, a rank is lost).
     [[nodiscard]] static Result<Subscriber> connect(Group& group, const std::string& endpoint,
@@ -58,9 +58,12 @@ public:
     /// Errors: usage (no such tensor; no version); backend (the result of the last vote is unknown).
     [[nodiscard]] Result<std::span<const std::byte>> tile(std::size_t tensor) const;
 
-    /// Connects again, after an error, with a new group of as many ranks. The version stays, if all ranks have it.
-    /// Versions never go back. Errors: as connect.
+    /// Connects again, after an error, with a new group of as many ranks. Each process has its rank of before. The
+    /// version stays, if all ranks have it. Versions never go back. Errors: as connect; usage (another rank).
     [[nodiscard]] Result<void> reconnect(Group& group);
+
+    /// Closes the connections to the publisher. The version and its tiles stay. reconnect() opens them again.
+    void close();
 
 private:
     class Session;

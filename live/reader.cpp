@@ -1,0 +1,119 @@
+#include "live/reader.hpp"
+
+#include <cstring>
+
+namespace reshard::live {
+namespace {
+
+constexpr Index chunk_bytes = Index{1} << 18;
+constexpr int chunks_at_once = 4;  // then it is another reader's turn
+
+class LocalReader : public Reader {
+public:
+    explicit LocalReader(Descriptor socket) : socket_(std::move(socket)) {}
+    [[nodiscard]] int number() const override { return socket_.number(); }
+
+    void send(const Message& message, const std::shared_ptr<Segment>& memory) override {
+        Packet packet = packet_of(message);
+        if (memory) packet.bytes = std::ssize(memory->bytes());
+        // hear() notices a closed connection.
+        static_cast<void>(send_packet(socket_, packet, memory ? memory->number() : -1));
+    }
+
+    [[nodiscard]] Heard hear() override {
+        const Arrival arrival = receive_packet(socket_);
+        if (arrival.kind == Arrival::Kind::packet && !is_word(arrival.packet)) return {Arrival::Kind::strange, {}};
+        return {arrival.kind, message_of(arrival.packet)};
+    }
+
+private:
+    Descriptor socket_;
+};
+
+class RemoteReader : public Reader {
+public:
+    RemoteReader(Stream stream, const VersionMemory& layout) : stream_(std::move(stream)), layout_(layout) {}
+    [[nodiscard]] int number() const override { return stream_.number(); }
+
+    // A grant is repeated when the lease is renewed. The rows are sent once.
+    void send(const Message& message, const std::shared_ptr<Segment>& memory) override {
+        if (memory) {
+            const auto digests = memory->bytes().subspan(static_cast<std::size_t>(layout_.offsets.back()));
+            stream_.queue(packet_of(message), {reinterpret_cast<const char*>(digests.data()),
+                                               layout_.tiles.size() * sizeof(std::uint64_t)});
+            if (message.generation > generation_) begin(message, memory);
+        } else {
+            stream_.queue(packet_of(message));
+        }
+        write();
+    }
+
+    [[nodiscard]] Heard hear() override {
+        while (true) {
+            const Arrival arrival = stream_.receive();
+            if (arrival.kind != Arrival::Kind::packet) return {arrival.kind, {}};
+            if (is_word(arrival.packet)) {
+                const Message message = message_of(arrival.packet);
+                const bool ends = message.word == Word::release ? message.generation >= generation_
+                                                                : message.generation > generation_;
+                if (ends) end();  // the memory may be used for another version from now on
+                return {rows_ ? arrival.kind : Arrival::Kind::strange, message};
+            }
+            if (arrival.packet.word != rows_word || rows_) return {Arrival::Kind::strange, {}};
+            rows_ = rows_of(stream_.payload(), layout_.tiles);
+            if (!rows_) return {Arrival::Kind::strange, {}};
+        }
+    }
+
+    [[nodiscard]] bool has_to_write() const override { return walk_ || !stream_.is_flushed(); }
+
+    void write() override {
+        for (int chunk = 0; chunk < chunks_at_once; ++chunk) {
+            // hear() notices a closed connection.
+            if (!stream_.flush() || !stream_.is_flushed() || !walk_) return;
+            char* to = chunk_.data();
+            const Index bytes = walk_->walk(chunk_bytes, [&](const Row& row, Index run, Index place, Index count) {
+                const Index from = layout_.offsets[static_cast<std::size_t>(row.array)] + row.source_offset +
+                                   run * row.source_stride + place;
+                std::memcpy(to, memory_->bytes().data() + from, static_cast<std::size_t>(count));
+                to += count;
+            });
+            Packet packet;
+            packet.word = data_word;
+            packet.generation = generation_;
+            stream_.queue(packet, {chunk_.data(), static_cast<std::size_t>(bytes)});
+            if (walk_->is_over()) end();
+        }
+    }
+
+private:
+    void begin(const Message& message, const std::shared_ptr<Segment>& memory) {
+        generation_ = message.generation;
+        if (!rows_ || rows_->empty()) return;
+        chunk_.resize(chunk_bytes);
+        memory_ = memory;
+        walk_.emplace(*rows_);
+    }
+    void end() {
+        walk_.reset();
+        memory_.reset();
+    }
+
+    Stream stream_;
+    const VersionMemory& layout_;
+    std::optional<std::vector<Row>> rows_;  // what this rank wants of each version
+    Index generation_ = 0;                  // of the last grant
+    std::optional<RowWalk> walk_;           // while bytes are sent
+    std::shared_ptr<Segment> memory_;       // that they are read from
+    std::vector<char> chunk_;
+};
+
+}  // namespace
+
+std::unique_ptr<Reader> local_reader(Descriptor socket) { return std::make_unique<LocalReader>(std::move(socket)); }
+
+std::unique_ptr<Reader> remote_reader(Stream stream, const VersionMemory& memory) {
+    return std::make_unique<RemoteReader>(std::move(stream), memory);
+}
+
+}  // namespace reshard::live

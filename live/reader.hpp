@@ -1,0 +1,46 @@
+// One rank of a subscriber, as a rank of the publisher sees it. On the same machine it maps the memory of a version.
+// Over TCP the publisher sends it the rows of the version.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "live/row_walk.hpp"
+#include "live/tensors.hpp"
+#include "live/transport/packet.hpp"
+#include "live/transport/segment.hpp"
+#include "live/transport/stream.hpp"
+
+namespace reshard::live {
+
+class Reader {
+public:
+    virtual ~Reader() = default;
+    [[nodiscard]] virtual int number() const = 0;  ///< of its connection, for poll()
+
+    /// Sends a message. `memory` is the memory of the version, if the message grants it. Never waits.
+    virtual void send(const Message& message, const std::shared_ptr<Segment>& memory) = 0;
+
+    /// What it said, or that it is gone.
+    struct Heard {
+        Arrival::Kind kind = Arrival::Kind::nothing;
+        Message message;
+    };
+    [[nodiscard]] virtual Heard hear() = 0;
+
+    [[nodiscard]] virtual bool has_to_write() const { return false; }  ///< write() has work
+    virtual void write() {}                                            ///< sends what fits, and not for long
+};
+
+/// Reads from shared memory, over a connection that carries packets.
+[[nodiscard]] std::unique_ptr<Reader> local_reader(Descriptor socket);
+
+/// Gets its rows over TCP. `offsets` and `tiles` have the place and the bytes of each tile in the memory of a version.
+/// Behind them lie the digests.
+struct VersionMemory {
+    std::vector<Index> offsets;
+    std::vector<Index> tiles;
+};
+[[nodiscard]] std::unique_ptr<Reader> remote_reader(Stream stream, const VersionMemory& memory);
+
+}  // namespace reshard::live

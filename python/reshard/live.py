@@ -1,0 +1,209 @@
+"""Versions of arrays from one job to another that was started apart, such as weights from a trainer to an engine.
+
+    with reshard.live.publish(job, "/run/weights", {"w": (by_rows, array)}) as out:    # trainer, m ranks
+        out.commit(7)
+    with reshard.live.subscribe(job, "/run/weights", {"w": by_columns}) as into:       # engine, n ranks
+        version = into.update()    # waits until a newer version is whole
+        into["w"]                  # this rank's tile of it
+
+A job is the way in which the processes of one side agree: None for one process, an intracommunicator of mpi4py, or what
+join_group and join_through return. Neither side needs MPI. Calls are collective over the job, and all ranks make them in
+one order. A process that dies is an error on all survivors, which names it. docs/live.md explains the promises."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy
+
+from ._core import Layout
+from .errors import InputError, UnsupportedError
+
+try:
+    from . import _live
+except ImportError as reason:
+    _live = None  # type: ignore[assignment]
+    _absent = str(reason)
+
+_LONGEST = 10 * 365 * 86400  # seconds
+
+
+def available() -> bool:
+    """True if this package was built with reshard.live, which needs Linux."""
+    return _live is not None
+
+
+def _module() -> Any:
+    if _live is None:
+        raise UnsupportedError(f"this build of reshard has no reshard.live, which needs Linux: {_absent}", "unsupported")
+    return _live
+
+
+def _milliseconds(name: str, seconds: float | None) -> int:
+    """The same in milliseconds; None means for ever. Errors: InputError, TypeError."""
+    if seconds is None:
+        return _LONGEST * 1000
+    value = float(seconds)
+    if math.isnan(value) or value < 0:
+        raise InputError(f"{name} is {seconds} seconds; wanted 0 or more", "usage")
+    return round(min(value, _LONGEST) * 1000)
+
+
+def join_group(endpoint: str, rank: int, size: int, timeout: float = 60.0) -> Any:
+    """The job of `size` processes that were started by anything. All of them call it within `timeout` seconds.
+
+    endpoint: a path of a Unix socket, "/run/trainer", or "host:port". Rank 0 listens there, and the others connect to it.
+    Errors: InputError (a rank outside the group, no endpoint); BackendError (a rank does not come).
+    """
+    return _module().join_group(endpoint, rank, size, _milliseconds("timeout", timeout))
+
+
+def join_through(broadcast: Callable[[str], str], rank: int, size: int, timeout: float = 60.0) -> Any:
+    """The job of `size` processes that can already broadcast a text.
+
+    broadcast: called once on each rank; returns the text that rank 0 gave. Rank 0 listens at a free port of its host.
+    Errors: as join_group, and exceptions of `broadcast`.
+    """
+    return _module().join_through(broadcast, rank, size, _milliseconds("timeout", timeout))
+
+
+def _job_of(job: Any, timeout: float = 60.0) -> Any:
+    """The group behind what a caller gives. Errors: TypeError, as join_through."""
+    if job is None:
+        return _module().alone()
+    if isinstance(job, _module().Group):
+        return job
+    if not all(hasattr(job, name) for name in ("bcast", "rank", "size")):
+        raise TypeError(f"a job is None, a communicator of mpi4py, or what join_group returns, not {type(job).__name__}")
+    return join_through(lambda text: job.bcast(text, 0), job.rank, job.size, timeout)
+
+
+class Publisher:
+    """Publishes versions of this job's arrays. publish makes it. A context: leaving it closes the connections."""
+
+    def __init__(self, job: Any, endpoint: str, tensors: Mapping[str, Any], lease: float, check_bytes: bool) -> None:
+        self._out = _module().Publisher(_job_of(job), endpoint, dict(tensors), _milliseconds("lease", lease), check_bytes)
+
+    def commit(self, version: int, arrays: Mapping[str, Any] | None = None) -> None:
+        """Copies this rank's arrays and offers them as a version. They may change when it returns. Collective.
+
+        version: from 1 on, larger than all before. arrays: by name, if an array is a new object in each version. Each
+        other array was given to publish. No subscriber delays it.
+        Errors: InputError (a version that does not grow, an array of another shape or type, no array);
+        UnsupportedError (an array on a GPU); BackendError (a rank is lost or fails: subscribers keep the version before).
+        """
+        self._out.commit(version, dict(arrays or {}))
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint for subscribers: as given, with the port in place of 0 and this host's name in place of 0.0.0.0.
+        Errors: InputError (closed)."""
+        return self._out.endpoint
+
+    @property
+    def newest(self) -> int:
+        """The last version that was offered; 0: none. Errors: InputError (closed)."""
+        return self._out.newest
+
+    @property
+    def subscriber_count(self) -> int:
+        """Processes that are connected to this rank. Errors: InputError (closed)."""
+        return self._out.subscriber_count
+
+    def close(self) -> None:
+        """Closes the connections. Subscribers keep their last version and get an error."""
+        self._out.close()
+
+    def __enter__(self) -> Publisher:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+class Subscriber:
+    """The newest whole version that this job has taken. subscribe makes it. A context: leaving it closes the connections."""
+
+    def __init__(self, job: Any, endpoint: str, tensors: Mapping[str, Layout], lease: float, connect_timeout: float) -> None:
+        group = _job_of(job, connect_timeout)
+        self._rank = group.rank
+        self._layouts = dict(tensors)
+        self._places = {name: place for place, name in enumerate(self._layouts)}
+        self._into = _module().Subscriber(group, endpoint, self._layouts, _milliseconds("lease", lease),
+                                          _milliseconds("connect_timeout", connect_timeout))
+
+    def update(self, timeout: float | None = None) -> int:
+        """Waits for a version that is newer than `version`, takes it, and returns its number, the same on all ranks.
+
+        timeout: seconds; None: no limit. Ctrl-C ends the wait; then reconnect. Errors, on all ranks: BackendError (no newer
+        version in time, a process that is lost or silent, wrong bytes). The version before stays.
+        """
+        return self._into.update(_milliseconds("timeout", timeout))
+
+    def poll(self) -> int | None:
+        """The same without waiting for a newer version: None if there is none. All ranks call it."""
+        return self._into.poll()
+
+    @property
+    def version(self) -> int:
+        """The version of the arrays; 0: none yet, or the result of the last vote is unknown until reconnect."""
+        return self._into.version
+
+    def __getitem__(self, name: str) -> numpy.ndarray:
+        """This rank's tile, read-only. Copy it to keep it: its memory changes at the second update after this one.
+        Errors: KeyError; InputError (no version yet); BackendError (the result of the last vote is unknown)."""
+        layout = self._layouts[name]
+        flat = self._into.tile(self._places[name])
+        return flat.view(layout.numpy_dtype).reshape(layout.tile_shape(self._rank))
+
+    def __iter__(self) -> Any:
+        return iter(self._layouts)
+
+    def __len__(self) -> int:
+        return len(self._layouts)
+
+    def reconnect(self, job: Any = None) -> None:
+        """Connects again after an error, with a new job of as many ranks. The version stays if all ranks have it.
+        Errors: as subscribe."""
+        self._into.reconnect(_job_of(job))
+
+    def close(self) -> None:
+        """Closes the connections. The version and its arrays stay."""
+        self._into.close()
+
+    def __enter__(self) -> Subscriber:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+def publish(job: Any, endpoint: str, tensors: Mapping[str, Any], *, lease: float = 30.0,
+            check_bytes: bool = True) -> Publisher:
+    """Offers arrays of this job to subscribers. Collective over the job.
+
+    job: None, a communicator of mpi4py, or what join_group returns. endpoint: a path, "/run/weights", if subscribers are on
+    this machine: rank r listens at the Unix socket `endpoint`.r, and subscribers read shared memory. Or "host:port" for
+    subscribers anywhere, who receive over TCP: rank 0 listens there, and the others at free ports. tensors: by name, a pair of a Layout, whose device r is rank r, and this rank's tile: an array of numpy, or
+    of another library through DLPack, on the host. Or a Layout alone, if each commit brings the array. lease: a reader
+    or publisher that is silent for so many seconds counts as lost; at least 0.1. check_bytes: each version has a digest that
+    subscribers compare, which costs one pass over the arrays.
+    Errors, on all ranks: InputError (bad names, arrays, layouts, lease); UnsupportedError (an array on a GPU, unreduced
+    axes); BackendError (another process listens there, a rank is lost).
+    """
+    return Publisher(job, endpoint, tensors, lease, check_bytes)
+
+
+def subscribe(job: Any, endpoint: str, tensors: Mapping[str, Layout], *, lease: float = 30.0,
+              connect_timeout: float = 60.0) -> Subscriber:
+    """Connects to a publisher. Collective over the job.
+
+    job: as for publish. endpoint: the publisher's, a path or "host:port". tensors: by name, the Layout that this job wants; device r is
+    rank r. Any part of the publisher's tensors may be wanted. lease: a process that is silent for so many seconds counts as
+    lost, so all ranks make a call within this time of each other. connect_timeout: seconds until the publisher must be
+    there. Errors, on all ranks: InputError (a tensor that the publisher does not have, or of another shape or type);
+    BackendError (no publisher in time, another protocol, a rank is lost).
+    """
+    return Subscriber(job, endpoint, tensors, lease, connect_timeout)
