@@ -14,8 +14,9 @@ struct Found {
 };
 
 /// Returns an order that is at least as good as `best`, after `rounds` changes or at the bound, whichever is first. A
-/// change pulls an activity forward together with its inputs, or pushes it back together with its users. Counts the
-/// rounds down. pre: the order of `best` fits.
+/// change swaps an activity with the one that it waits for, pulls it forward together with its inputs, or pushes it
+/// back together with its users. Under limits it also moves groups that share memory. Counts the rounds down.
+/// pre: the order of `best` fits.
 [[nodiscard]] Found improve(const Activities& program, const Paths& paths, Found best, Index bound, Index& rounds);
 
 }  // namespace reshard::program

@@ -150,14 +150,9 @@ private:
     std::size_t next_ = 0;
 };
 
-}  // namespace
-
-Order list_order(const Activities& program, std::span<const Index> priority, const Order& fallback, Margin margin) {
-    return List(program, priority, fallback, margin).run();
-}
-
-Order repaired(const Activities& program, const Order& wanted, const Order& fallback) {
-    Banker banker(program, fallback, 0);
+// Always the first of `wanted` that is ready, has room and may start.
+template <class May>
+Order first_that_may(const Activities& program, const Order& wanted, const May& may) {
     Progress progress(program);
     std::vector<int> rank(wanted.size());
     Earliest<int> ready;
@@ -170,7 +165,7 @@ Order repaired(const Activities& program, const Order& wanted, const Order& fall
         const int k = ready.top();
         ready.pop();
         const int j = wanted[k];
-        if (!progress.has_room(j) || !banker.start(j)) {
+        if (!progress.has_room(j) || !may(j)) {
             held_back.push_back(k);
             continue;
         }
@@ -181,6 +176,23 @@ Order repaired(const Activities& program, const Order& wanted, const Order& fall
         held_back.clear();
     }
     return order;
+}
+
+}  // namespace
+
+Order list_order(const Activities& program, std::span<const Index> priority, const Order& fallback, Margin margin) {
+    return List(program, priority, fallback, margin).run();
+}
+
+std::optional<Order> squeezed(const Activities& program, const Order& wanted) {
+    Order order = first_that_may(program, wanted, [](int) { return true; });
+    if (order.size() < wanted.size()) return std::nullopt;
+    return order;
+}
+
+Order repaired(const Activities& program, const Order& wanted, const Order& fallback) {
+    Banker banker(program, fallback, 0);
+    return first_that_may(program, wanted, [&](int j) { return banker.start(j); });
 }
 
 Order late_moves(const Activities& program) {

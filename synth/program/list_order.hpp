@@ -1,6 +1,7 @@
 // Orders that are built, not searched for.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "synth/program/banker.hpp"
@@ -12,6 +13,10 @@ namespace reshard::program {
 /// holds back what would leave the rest without an order. pre: fits(program, fallback).
 [[nodiscard]] Order list_order(const Activities& program, std::span<const Index> priority, const Order& fallback,
                                Margin margin = 0);
+
+/// An order near `wanted` that fits one by one: always the first activity that is ready and has room. nullopt if the
+/// rest then has no room.
+[[nodiscard]] std::optional<Order> squeezed(const Activities& program, const Order& wanted);
 
 /// An order near `wanted` that fits one by one: always the first activity that is ready and leaves the rest an order.
 /// pre: fits(program, fallback).

@@ -193,6 +193,8 @@ void add_schedule(CLI::App& app, Arguments& arguments) {
            "the part of one device as JSON, for runtimes that start tasks and moves themselves")
         ->check(CLI::Range(Index{0}, index_max));
     command->add_flag("--frontier", arguments.frontier, "the end under several limits of memory instead");
+    option(*command, "--compare", arguments.compared, "PROGRAM", "which of these ends first: files or programs by name")
+        ->expected(2, 64);
 }
 
 // CLI11 names the first wrong argument. For an unknown subcommand it says only that one is missing.

@@ -68,6 +68,7 @@ struct Arguments {
     bool chain = false;                       ///< schedule: what the end waits for
     bool frontier = false;                    ///< schedule: the end under several limits
     std::optional<Index> script = {};         ///< schedule: the device whose part is printed
+    std::vector<std::string> compared;        ///< schedule: programs that are compared, files or by name
 };
 
 /// The question of the command line, for the backend that it names. Errors: as understand; usage.

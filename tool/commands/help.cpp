@@ -46,6 +46,7 @@ constexpr auto examples = std::to_array<Pair>({
     {"schedule",
      "  reshard schedule --generate '1f1b stages=4 microbatches=8 forward=10ms backward=20ms'\n"
      "  reshard schedule --generate 'refit buckets=8 hold=2 move=15ms' --chain\n"
+     "  reshard schedule --compare 'eager stages=2 microbatches=4 move=9ms' '1f1b stages=2 microbatches=4 move=9ms'\n"
      "  reshard schedule --generate 'zero3 layers=6' --machine dgx-h100:nodes=1 --trace > perfetto.json\n"},
     {"translate", "  reshard translate --from hlo --to sdy --array 'f32[16,16,16]' '{devices=[2,1,4]<=[4,2]T(1,0)}'\n"},
     {"inspect",

@@ -108,6 +108,43 @@ class Schedules(tool.Case):
                                       "freed_by": [move]})
         self.assertIn("--script: device 6 is in no mesh", self.schedule(*arguments, "--script", "6", code=2))
 
+    def test_comparisons_name_the_program_that_ends_first(self):
+        path = self.path("program.jsonl")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(LINES)
+        slow, fast = "refit buckets=4 move=20ms hold=1", "refit buckets=4 move=20ms"
+        ends = [json.loads(self.schedule("--generate", one, "--json"))["end_ps"] for one in (slow, fast)]
+        self.assertGreater(*ends)
+        answer = json.loads(self.schedule("--json", "--compare", fast, slow, path))
+        self.assertEqual((answer["first"], answer["certain"]), (0, True))
+        self.assertEqual([one["end_ps"] for one in answer["programs"][:2]], ends[::-1])
+        self.assertEqual([one["program"] for one in answer["programs"]], [fast, slow, path])
+        text = tool.reshard("schedule", "--compare", slow, fast)
+        self.assertEqual(text.code, 1, text.err)
+        self.assertIn(f"{fast} ends first: no order of another program ends sooner", text.out)
+        self.assertIn("2 programs end first", self.schedule("--compare", fast, fast))
+
+    def test_a_program_without_room_does_not_end_first(self):
+        slow, fast = "refit buckets=4 move=20ms pack=90ms bucket=8MiB", "refit buckets=4 move=20ms"
+        limit = ("--footprint-bytes-max", "20MiB")
+        ran = tool.reshard("schedule", *limit, "--compare", fast, slow)
+        self.assertEqual(ran.code, 1, ran.err)
+        self.assertIn(f"{slow} ends first", ran.out)
+        self.assertIn(f"{fast}: no order that was tried keeps the limits", ran.out)
+        answer = json.loads(self.schedule("--json", *limit, "--compare", slow, fast))
+        self.assertEqual((answer["first"], answer["certain"]), (0, False))
+        self.assertIn("keeps the limits", answer["programs"][1]["error"])
+        self.assertIn("keeps the limits", self.schedule("--footprint-bytes-max", "1MiB", "--compare", slow, fast, code=1))
+
+    def test_bad_comparisons_are_named(self):
+        for arguments, wanted in ((("refit",), "--compare: At least 2 required"),
+                                  (("refit", "/nowhere"), "/nowhere: cannot read"),
+                                  (("refit", "refit stages=2"), "refit stages=2: "),
+                                  (("refit", "refit", "--svg"), "--compare prints one table"),
+                                  (("refit", "refit", "--script", "0"), "--compare prints one table"),
+                                  (("refit", "refit", "--generate", "refit"), "--compare prints one table")):
+            self.assertIn(wanted, self.schedule("--compare", *arguments, code=2))
+
     def test_bad_lines_name_their_place(self):
         task = '{"task": "a", "mesh": "x=2", "seconds": 1'
         for text, wanted in ((task, "line 1: "),

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iostream>
+#include <limits>
+
 #include "support/property.hpp"
 #include "unit/program/random_activities.hpp"
 
@@ -166,7 +170,26 @@ TEST(ProgramSearch, LocalSearchIsCloseToTheBest) {
     }
     RecordProperty("mean", std::to_string(sum / count));
     EXPECT_LE(sum / count, 1.002);
-    EXPECT_LE(worst, 1.2);
+    EXPECT_LE(worst, 1.08);
+}
+
+// Programs in which two groups have no room beside each other. Moving single activities never made them change places:
+// the search was up to 1.49 times behind the best.
+TEST(ProgramSearch, GroupsThatShareMemoryChangePlaces) {
+    constexpr std::uint64_t drawn[] = {458'770, 458'919, 459'335, 459'597, 460'063, 460'498, 460'779, 462'036, 526'001};
+    double sum = 0;
+    for (const std::uint64_t seed : drawn) {
+        const Activities one = RandomActivities(seed).draw(9);
+        const auto exact = best_order(one, {0, 2'000'000});
+        const auto searched = best_order(one, {20'000, 0});
+        ASSERT_TRUE(exact && searched) << seed;
+        EXPECT_NE(exact->ended, program::Ended::budget) << seed;
+        const double ratio =
+            static_cast<double>(searched->found.value.end) / static_cast<double>(exact->found.value.end);
+        EXPECT_LE(ratio, 1.04) << seed;
+        sum += ratio;
+    }
+    EXPECT_LE(sum / std::size(drawn), 1.01);
 }
 
 TEST(ProgramSearch, TimesAreTheSimulatedOnes) {
@@ -213,22 +236,63 @@ TEST(ProgramSearch, SaysWhatTheTriedOrdersNeed) {
     EXPECT_GE(needed[0], 5);
 }
 
-TEST(ProgramSearch, JobShopOfMuthAndThompson) {
-    // ft06 (Fisher and Thompson 1963), optimum 55: machine and time of six jobs with six operations.
-    constexpr int shop[6][6][2] = {
-        {{2, 1}, {0, 3}, {1, 6}, {3, 7}, {5, 3}, {4, 6}}, {{1, 8}, {2, 5}, {4, 10}, {5, 10}, {0, 10}, {3, 4}},
-        {{2, 5}, {3, 4}, {5, 8}, {0, 9}, {1, 1}, {4, 7}}, {{1, 5}, {0, 5}, {2, 5}, {3, 3}, {4, 8}, {5, 9}},
-        {{2, 9}, {1, 3}, {4, 5}, {5, 4}, {0, 3}, {3, 1}}, {{1, 3}, {3, 3}, {5, 9}, {0, 10}, {4, 4}, {2, 1}}};
-    Activities one;
-    one.resources = 6;
-    for (const auto& job : shop)
-        for (int k = 0; k < 6; ++k) {
-            const int j = one.count();
-            one.all.push_back({job[k][1], {job[k][0]}, k == 0 ? std::vector<int>{} : std::vector<int>{j - 1}, false});
-            one.written.push_back(j);
+// A job shop, and the end that is proved to be the best.
+struct Shop {
+    std::string name;
+    Index optimum = 0;
+    Activities program;
+};
+
+// Reads the operations of one job.
+void add_job(Activities& program, std::istream& lines, int machines) {
+    for (int k = 0; k < machines; ++k) {
+        int machine = 0;
+        Index time = 0;
+        lines >> machine >> time;
+        const int j = program.count();
+        program.all.push_back({time, {machine}, k == 0 ? std::vector<int>{} : std::vector<int>{j - 1}, false});
+        program.written.push_back(j);
+    }
+}
+
+std::vector<Shop> job_shops() {
+    std::ifstream lines(std::string(RESHARD_TESTS_DIR) + "/unit/program/job_shops.txt");
+    while (lines.peek() == '#') lines.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+    std::vector<Shop> shops;
+    int jobs = 0;
+    for (Shop one; lines >> one.name >> one.optimum >> jobs >> one.program.resources; one = {}) {
+        for (int job = 0; job < jobs; ++job) add_job(one.program, lines, one.program.resources);
+        complete(one.program);
+        shops.push_back(std::move(one));
+    }
+    return shops;
+}
+
+// No shop solver, and none is needed: a schedule of tasks and moves is a job shop with memory.
+TEST(ProgramSearch, JobShopsAreCloseToTheirPublishedOptima) {
+    const std::vector<Shop> shops = job_shops();
+    ASSERT_EQ(shops.size(), 16U);
+    const Index rounds = test::long_run() ? 400'000 : 20'000;
+    double sum = 0;
+    double worst = 1;
+    int optimal = 0;
+    for (const Shop& shop : shops) {
+        const auto answer = best_order(shop.program, {rounds, 0});
+        ASSERT_TRUE(answer.has_value()) << shop.name;
+        EXPECT_LE(answer->bound.end, shop.optimum) << shop.name;
+        EXPECT_GE(answer->found.value.end, shop.optimum) << shop.name;
+        if (shop.name == "ft06") {
+            EXPECT_EQ(answer->found.value.end, shop.optimum);
         }
-    complete(one);
-    EXPECT_EQ(best_order(one, {20'000, 0})->found.value.end, 55);
+        const double ratio = static_cast<double>(answer->found.value.end) / static_cast<double>(shop.optimum);
+        sum += ratio;
+        worst = std::max(worst, ratio);
+        optimal += ratio == 1 ? 1 : 0;
+    }
+    std::cout << shops.size() << " job shops, " << rounds << " rounds: mean " << sum / static_cast<double>(shops.size())
+              << ", worst " << worst << ", optimal " << optimal << "\n";
+    EXPECT_LE(sum / static_cast<double>(shops.size()), test::long_run() ? 1.015 : 1.04);
+    EXPECT_LE(worst, test::long_run() ? 1.05 : 1.12);
 }
 
 }  // namespace

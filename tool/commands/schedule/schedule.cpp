@@ -1,12 +1,7 @@
 // `reshard schedule`: when each task of a program runs, and each move travels.
 #include <fmt/format.h>
 
-#include <iostream>
-#include <limits>
-
 #include "report/lanes.hpp"
-#include "report/numbers.hpp"
-#include "report/table.hpp"
 #include "reshard/files/program.hpp"
 #include "reshard/program/generate.hpp"
 #include "reshard/program/schedule.hpp"
@@ -14,15 +9,13 @@
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
+#include "tool/commands/schedule/asked.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
-#include "tool/console/text_file.hpp"
 #include "tool/request/json.hpp"
 
 namespace reshard::cli {
 namespace {
-
-constexpr Index limits_shown = 8;  // of the frontier
 
 std::string generator_list() {
     std::string text;
@@ -34,26 +27,11 @@ std::string generator_list() {
     return text;
 }
 
-Result<Program> read_program(const Arguments& arguments) {
+Result<Program> program_of(const Arguments& arguments) {
     if (!arguments.generate.empty()) return in("--generate", generate(arguments.generate));
     if (arguments.program.empty())
         return fail(Code::usage, "schedule takes a file of tasks, or --generate (see reshard schedule --help)");
-    if (arguments.program != "-") {
-        RESHARD_TRY(const auto& text, read_text(arguments.program));
-        return files::parse_program(text);
-    }
-    const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
-    if (std::cin.bad()) return fail(Code::io, "cannot read the program from stdin");
-    return files::parse_program(text);
-}
-
-// The footprint limit is of the whole program, not of each move.
-Result<ScheduleOptions> options_of(const Arguments& arguments) {
-    ScheduleOptions options;
-    RESHARD_CHECK(read_options(arguments.question, options.moves));
-    options.footprint_bytes_max = std::exchange(options.moves.limits.memory.footprint_bytes_max, std::nullopt);
-    options.rounds_max = arguments.search_rounds;
-    return options;
+    return read_program(arguments.program);
 }
 
 Json schedule_json(const ScheduleSynthesis& made) {
@@ -121,47 +99,6 @@ Json script_json(const ScheduleSynthesis& made, const DeviceScript& script) {
     return json;
 }
 
-// The end under limits between the least that is found and the peak of a schedule without one.
-Result<std::string> frontier(const Program& program, ScheduleOptions options) {
-    RESHARD_TRY(const auto& free, reshard::schedule(program, options));
-    Index high = 0;
-    for (const PlaceVerdict& place : free.verdict().places) high = std::max(high, place.peak_bytes);
-    ScheduleOptions quick = options;
-    quick.rounds_max = 0;
-    quick.states_max = 0;
-    Index low = 0;  // nothing below it is found to fit
-    for (Index fits = high; low < fits;) {
-        const Index middle = low + (fits - low) / 2;
-        quick.footprint_bytes_max = middle;
-        const auto made = reshard::schedule(program, quick);
-        if (!made && made.error().code != Code::infeasible) return tl::unexpected(made.error());
-        if (made) {
-            fits = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    Table table({{"limit", Table::Align::right},
-                 {"ends at", Table::Align::right},
-                 {"bound", Table::Align::right},
-                 {"stopped by"},
-                 {"of the least end", Table::Align::right}});
-    Index shown = -1;
-    for (Index k = 0; k < limits_shown; ++k) {
-        const Index limit = low + scale_up(high - low, k, limits_shown - 1);
-        if (limit == shown) continue;
-        shown = limit;
-        options.footprint_bytes_max = limit;
-        RESHARD_TRY(const auto& made, reshard::schedule(program, options));
-        const Index end = made.verdict().picoseconds;
-        table.row({format_bytes(limit), format_picoseconds(end), format_picoseconds(made.lower_bound),
-                   std::string(name(made.stop)),
-                   fmt::format("{:.3f}x", static_cast<double>(end) /
-                                              static_cast<double>(std::max(Index{1}, free.verdict().picoseconds)))});
-    }
-    return table.text(page());
-}
-
 }  // namespace
 
 Result<int> schedule(const Arguments& arguments) {
@@ -169,12 +106,13 @@ Result<int> schedule(const Arguments& arguments) {
         answer(generator_list());
         return exit_ok;
     }
-    RESHARD_TRY(const auto& program, read_program(arguments));
+    if (!arguments.compared.empty()) return compare_programs(arguments);
+    RESHARD_TRY(const auto& program, program_of(arguments));
     if (arguments.print_program) {
         answer(files::format(program));
         return exit_ok;
     }
-    RESHARD_TRY(const auto& options, options_of(arguments));
+    RESHARD_TRY(const auto& options, schedule_options(arguments));
     if (arguments.frontier) {
         RESHARD_TRY(const auto& text, frontier(program, options));
         answer(text);
