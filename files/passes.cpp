@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include <fmt/format.h>
+
 #include "files/base/file.hpp"
 #include "files/formats/json_text.hpp"
 #include "files/formats/safetensors.hpp"
 #include "files/formats/zarr_elements.hpp"
 #include "src/base/odometer.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::files {
 
@@ -98,13 +101,41 @@ std::vector<Batch> grid_batches(const Job& job, std::span<const Index> sides) {
     return batches;
 }
 
-Result<ScratchFolder> ScratchFolder::make(const std::string& in) {
-    std::string path = in + "/reshard-scratch-XXXXXX";
-    if (::mkdtemp(path.data()) == nullptr) return cannot("make a folder in", in);
-    return ScratchFolder(std::move(path));
+namespace {
+
+constexpr std::string_view scratch_prefix = "reshard-scratch-";
+constexpr const char* scratch_lock = "made-by-reshard";
+
+// Removes the folders of killed processes. A folder without the locked file is not known to be one.
+void remove_left(const OpenFolder& in) {
+    const auto names = in.names();
+    if (!names) return;
+    for (const std::string& name : *names) {
+        if (!name.starts_with(scratch_prefix)) continue;
+        const auto folder = in.folder(name);
+        if (!folder || !folder->is_own() || !folder->has_own_file(scratch_lock)) continue;
+        const auto lock = folder->locked(scratch_lock);
+        if (lock) (void)in.remove(name);
+    }
 }
 
-ScratchFolder::ScratchFolder(ScratchFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+}  // namespace
+
+Result<ScratchFolder> ScratchFolder::make(const std::string& in) {
+    if (const auto beside = OpenFolder::parent_of(in + "/")) remove_left(*beside);
+    constexpr int tries_max = 8;  // another run may take the folder for one that was left, until it is locked
+    for (int tries = 1;; ++tries) {
+        std::string path = fmt::format("{}/{}XXXXXX", in, scratch_prefix);
+        if (::mkdtemp(path.data()) == nullptr) return cannot("make a folder in", in);
+        RESHARD_TRY(const auto& made, OpenFolder::parent_of(path + "/"));
+        auto lock = made.locked(scratch_lock);
+        if (lock) return ScratchFolder(std::move(path), *std::move(lock));
+        if (tries == tries_max) return tl::unexpected(std::move(lock.error()));
+    }
+}
+
+ScratchFolder::ScratchFolder(ScratchFolder&& other) noexcept
+    : path_(std::exchange(other.path_, {})), lock_(std::move(other.lock_)) {}
 
 void ScratchFolder::remove() {
     if (path_.empty()) return;

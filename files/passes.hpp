@@ -22,10 +22,11 @@ struct Passes {
 /// Returns batches of one block each, on a grid.
 [[nodiscard]] std::vector<Batch> grid_batches(const Job& job, std::span<const Index> sides);
 
-/// A new folder for intermediate files. It is removed with everything in it.
+/// A new folder for intermediate files. It is removed with everything in it. A process that is killed leaves it, and
+/// the next one removes it: a locked file in the folder says that its process runs.
 class ScratchFolder {
 public:
-    /// Errors: io.
+    /// Makes a folder, and removes those that killed processes of this user have left beside it. Errors: io.
     [[nodiscard]] static Result<ScratchFolder> make(const std::string& in);
     ScratchFolder(ScratchFolder&& other) noexcept;
     ScratchFolder& operator=(ScratchFolder&&) = delete;
@@ -34,8 +35,9 @@ public:
     [[nodiscard]] const std::string& path() const { return path_; }
 
 private:
-    explicit ScratchFolder(std::string path) : path_(std::move(path)) {}
+    ScratchFolder(std::string path, File lock) : path_(std::move(path)), lock_(std::move(lock)) {}
     std::string path_;
+    File lock_;
 };
 
 }  // namespace reshard::files

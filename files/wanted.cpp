@@ -9,7 +9,6 @@
 #include <fmt/ranges.h>
 
 #include "files/base/cast.hpp"
-#include "files/base/crc32c.hpp"
 #include "files/engine/stored_view.hpp"
 #include "files/formats/formats.hpp"
 #include "files/formats/json_text.hpp"
@@ -175,25 +174,6 @@ void complete(Job& job, const ConvertOptions& options) {
     job.granule = options.granule;
     const auto processors = static_cast<Index>(std::thread::hardware_concurrency());
     job.workers = options.jobs > 0 ? options.jobs : std::clamp<Index>(processors, 1, 8);
-}
-
-std::string manifest_of(const Job& job, const std::string& made_by, const std::string& fingerprint,
-                        std::span<const std::uint32_t> sums) {
-    std::vector<Json> tensors(job.target.what.files.size(), Json::object());
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-        const SummedBytes& one = job.target.summed[i];
-        const std::uint32_t sum = crc32c_of(sums[i], one.end - one.begin);
-        // No file has bytes of one tensor in two places.
-        append(tensors[static_cast<std::size_t>(one.file)], one.tensor,
-               {{"bytes", one.end - one.begin}, {"crc32c", fmt::format("{:08x}", sum)}});
-    }
-    Json files = Json::object();
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-        const StoredFile& file = job.target.what.files[i];
-        append(files, file.path, {{"bytes", file.bytes}, {"tensors", std::move(tensors[i])}});
-    }
-    const Json json = {{"schema", 1}, {"made_by", made_by}, {"job", fingerprint}, {"files", files}};
-    return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace reshard::files

@@ -51,8 +51,4 @@ struct OpenedSource {
 /// Completes a job whose source, target and moves are set. The job may not move in memory after it.
 void complete(Job& job, const ConvertOptions& options);
 
-/// Returns the text of reshard.json.
-[[nodiscard]] std::string manifest_of(const Job& job, const std::string& made_by, const std::string& fingerprint,
-                                      std::span<const std::uint32_t> sums);
-
 }  // namespace reshard::files

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -133,6 +134,16 @@ Result<File> OpenFolder::file(const std::string& name, Way way) const {
     if (status.st_nlink > 1)
         return fail(Code::io, fmt::format("cannot {} '{}': it is also a file of another name", what, path));
     return file;
+}
+
+Result<File> OpenFolder::locked(const std::string& name) const {
+    RESHARD_TRY(auto& opened, file(name, Way::take));
+    struct stat status {};
+    // The process that held the lock may have ended and removed the file meanwhile.
+    const bool taken = ::flock(opened.descriptor(), LOCK_EX | LOCK_NB) == 0 &&
+                       ::fstat(opened.descriptor(), &status) == 0 && status.st_nlink > 0;
+    if (taken) return std::move(opened);
+    return fail(Code::io, fmt::format("another process is writing what '{}' belongs to", path_of(name)));
 }
 
 Result<std::vector<std::string>> OpenFolder::names() const {

@@ -30,6 +30,8 @@ public:
     /// Opens a regular file that has no other name. `name` may lead through folders in this one, as in c/0/1. Never
     /// waits. Errors: io (a link, no regular file, a second name).
     [[nodiscard]] Result<File> file(const std::string& name, Way way) const;
+    /// Opens a file as Way::take does, and locks it until it is closed. Errors: io (as `file`; another process has it).
+    [[nodiscard]] Result<File> locked(const std::string& name) const;
     /// Makes the folders that `name` leads through. Errors: io.
     [[nodiscard]] Result<void> make_parents(const std::string& name) const;
 

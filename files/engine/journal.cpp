@@ -1,7 +1,5 @@
 #include "files/engine/journal.hpp"
 
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -47,13 +45,8 @@ bool read_number(std::string_view text, Number& number, int base) {
 }  // namespace
 
 Result<Journal> Journal::take(const OpenFolder& folder) {
-    RESHARD_TRY(auto& file, folder.file(name, OpenFolder::Way::take));
-    struct stat status {};
-    // The process that held the lock may have ended and removed the file meanwhile.
-    const bool taken = ::flock(file.descriptor(), LOCK_EX | LOCK_NB) == 0 && ::fstat(file.descriptor(), &status) == 0 &&
-                       status.st_nlink > 0;
-    if (taken) return Journal(std::move(file));
-    return fail(Code::io, fmt::format("another process is writing what '{}' belongs to", folder.path_of(name)));
+    RESHARD_TRY(auto& file, folder.locked(name));
+    return Journal(std::move(file));
 }
 
 Result<void> Journal::empty() {

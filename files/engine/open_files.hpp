@@ -6,7 +6,8 @@
 #include <memory>
 #include <mutex>
 
-#include "files/base/file.hpp"
+#include "files/base/open_folder.hpp"
+#include "reshard/files/checkpoint.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::files {
@@ -14,7 +15,9 @@ namespace reshard::files {
 class OpenFiles {
 public:
     using Open = std::function<Result<File>(const std::string& path)>;
-    OpenFiles(std::vector<std::string> paths, Open open) : paths_(std::move(paths)), open_(std::move(open)) {}
+    OpenFiles(std::span<const StoredFile> files, Open open) : open_(std::move(open)) {
+        for (const StoredFile& file : files) paths_.push_back(file.path);
+    }
 
     /// Errors: io.
     [[nodiscard]] Result<std::shared_ptr<File>> at(Index number) {
@@ -35,5 +38,10 @@ private:
     std::mutex mutex_;
     std::map<Index, std::shared_ptr<File>> files_;
 };
+
+/// Opens files by their names in a folder.
+[[nodiscard]] inline OpenFiles::Open open_in(const OpenFolder& folder, OpenFolder::Way way) {
+    return [folder, way](const std::string& name) { return folder.file(name, way); };
+}
 
 }  // namespace reshard::files

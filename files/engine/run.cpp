@@ -128,16 +128,6 @@ std::vector<WriteRange> parts_of(const std::vector<WriteRange>& writes, Index wo
     return parts;
 }
 
-std::vector<std::string> paths_of(const std::vector<StoredFile>& files) {
-    std::vector<std::string> paths;
-    for (const StoredFile& file : files) paths.push_back(file.path);
-    return paths;
-}
-
-OpenFiles::Open open_in(const OpenFolder& folder, OpenFolder::Way way) {
-    return [folder, way](const std::string& name) { return folder.file(name, way); };
-}
-
 }  // namespace
 
 void Ahead::reach(Index bytes) {
@@ -187,7 +177,7 @@ SourceReader::SourceReader(const Job& job, Index stretch_bytes, Pages stretches,
       buffer_bytes_(buffer_bytes_of(job.source, stretch_bytes)),
       stretches_(std::move(stretches)),
       coders_(std::move(coders)),
-      files_(std::make_unique<OpenFiles>(paths_of(job.source.files), &File::open_to_read)) {}
+      files_(std::make_unique<OpenFiles>(job.source.files, &File::open_to_read)) {}
 
 Result<SourceReader> SourceReader::make(const Job& job, Index stretch_bytes) {
     RESHARD_TRY(auto& stretches,
@@ -266,10 +256,11 @@ void place_from_memory(const Job& job, const Geometry& geometry, const std::byte
     });
 }
 
-TargetWriter::TargetWriter(const Job& job, const OpenFolder& folder)
+TargetWriter::TargetWriter(const Job& job, const OpenFolder& folder, bool read_soon)
     : sums(journal_numbers(job.target), 0),
       job_(&job),
-      files_(std::make_unique<OpenFiles>(paths_of(job.target.what.files), open_in(folder, OpenFolder::Way::update))),
+      read_soon_(read_soon),
+      files_(std::make_unique<OpenFiles>(job.target.what.files, open_in(folder, OpenFolder::Way::update))),
       mutex_(std::make_unique<std::mutex>()) {}
 
 Result<void> TargetWriter::write(const Geometry& geometry, const std::byte* memory,
@@ -299,10 +290,21 @@ Result<void> TargetWriter::write(const Geometry& geometry, const std::byte* memo
     });
 }
 
+void TargetWriter::add_sums(const Geometry& geometry, const std::byte* memory) {
+    const auto add = [&](Index file, Index begin, Index end, Index at) {
+        sum(file, begin, {memory + at, static_cast<std::size_t>(end - begin)});
+        return Result<void>();
+    };
+    for (const WriteRange& range : geometry.writes) (void)add(range.file, range.begin, range.end, range.memory);
+    for (const WriteRuns& runs : geometry.runs)
+        (void)for_each_run(runs, [&](Index begin, Index end, Index at) { return add(runs.file, begin, end, at); });
+}
+
 Result<void> TargetWriter::put(Index number, Index begin, std::span<const std::byte> bytes) {
     RESHARD_TRY(const auto& file, files_->at(number));
     // Small parts leave pages incomplete, so the disk does not begin with them yet.
-    RESHARD_CHECK(std::ssize(bytes) >= write_out_min ? file->write_out(bytes, begin) : file->write(bytes, begin));
+    const bool out = std::ssize(bytes) >= write_out_min && !read_soon_;
+    RESHARD_CHECK(out ? file->write_out(bytes, begin) : file->write(bytes, begin));
     sum(number, begin, bytes);
     return {};
 }
@@ -323,29 +325,6 @@ void TargetWriter::sum(Index file, Index begin, std::span<const std::byte> bytes
         const std::lock_guard held(*mutex_);
         sums[static_cast<std::size_t>(at - summed.begin())] ^= raw;
     }
-}
-
-Result<void> read_again(const Job& job, const OpenFolder& folder, std::span<const std::uint32_t> sums,
-                        Index stretch_bytes) {
-    OpenFiles files(paths_of(job.target.what.files), open_in(folder, OpenFolder::Way::read));
-    RESHARD_TRY(const auto& pages, Pages::allocate(job.workers * stretch_bytes));
-    return for_each_number(std::ssize(job.target.summed), job.workers, [&](Index number, Index worker) -> Result<void> {
-        const SummedBytes& one = job.target.summed[static_cast<std::size_t>(number)];
-        RESHARD_TRY(const auto& file, files.at(one.file));
-        // Drops cached pages, so that pages that are on the disk are read from the disk.
-        (void)::posix_fadvise(file->descriptor(), one.begin, one.end - one.begin, POSIX_FADV_DONTNEED);
-        std::uint32_t raw = 0;
-        for (Index begin = one.begin; begin < one.end;) {
-            const Index size = std::min(one.end - begin, stretch_bytes);
-            const std::span<std::byte> bytes(pages.at() + worker * stretch_bytes, static_cast<std::size_t>(size));
-            RESHARD_CHECK(file->read(bytes, begin));
-            raw = crc32c_raw(bytes, raw);
-            begin += size;
-        }
-        if (raw == sums[static_cast<std::size_t>(number)]) return {};
-        return fail(Code::io, fmt::format("{} in '{}' is read as other bytes than were written", in_quotes(one.tensor),
-                                          job.target.what.files[static_cast<std::size_t>(one.file)].path));
-    });
 }
 
 }  // namespace reshard::files

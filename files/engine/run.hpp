@@ -87,13 +87,17 @@ void place_from_memory(const Job& job, const Geometry& geometry, const std::byte
 /// Writes target files, and computes the checksums of the bytes that it writes.
 class TargetWriter {
 public:
-    /// `folder` holds the target files, all in their full size.
-    TargetWriter(const Job& job, const OpenFolder& folder);
+    /// `folder` holds the target files, all in their full size. If they are `read_soon`, their pages stay cached, and
+    /// the system decides when the disk writes them.
+    TargetWriter(const Job& job, const OpenFolder& folder, bool read_soon = false);
 
     /// Writes everything that the geometry has in memory. Any thread calls `wrote`, which may be empty, with the number
     /// of bytes that it has written. Errors: io.
     [[nodiscard]] Result<void> write(const Geometry& geometry, const std::byte* memory,
                                      const std::function<void(Index)>& wrote = {});
+    /// Computes the checksums of everything that the geometry has in memory, and writes nothing: an earlier run has
+    /// written it. pre: the files are not compressed.
+    void add_sums(const Geometry& geometry, const std::byte* memory);
 
     /// The numbers that the journal keeps (journal_numbers). They are the raw checksum of each of the job's summed
     /// bytes, over the bytes written so far, or the places of compressed pieces.
@@ -104,13 +108,10 @@ private:
     void sum(Index file, Index begin, std::span<const std::byte> bytes);
 
     const Job* job_;
+    bool read_soon_;
     std::unique_ptr<OpenFiles> files_;
     std::unique_ptr<std::mutex> mutex_;  // of sums
     std::optional<PieceWriter> pieces_;  // of compressed files
 };
-
-/// Reads all summed bytes of the files in the folder again. Errors: io (other bytes than were written).
-[[nodiscard]] Result<void> read_again(const Job& job, const OpenFolder& folder, std::span<const std::uint32_t> sums,
-                                      Index stretch_bytes);
 
 }  // namespace reshard::files

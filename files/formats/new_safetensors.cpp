@@ -152,6 +152,11 @@ private:
     // Gives each tile of the tensor to the holder with the fewest bytes so far.
     Result<void> deal(std::size_t i, std::vector<std::vector<Held>>& files, std::vector<Index>& bytes) {
         const Layout& layout = *tensors_[i].layout;
+        const FileType& type = tensors_[i].type;
+        if (!type.name.empty() && type.bits != 8 * size_of(tensors_[i].dtype))
+            return fail(Code::unsupported, fmt::format("{} has elements of {} bits, and torch DCP cuts bytes; choose "
+                                                       "another form for it",
+                                                       in_quotes(tensors_[i].name), type.bits));
         std::vector<std::pair<Tile, std::size_t>> tiles;  // and the rank that writes it
         std::map<std::vector<Index>, std::size_t> known;  // the tiles by their shards
         for (std::size_t rank = 0; rank < files.size(); ++rank) {

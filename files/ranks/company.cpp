@@ -53,16 +53,18 @@ Result<void> Company::all_well(const Result<void>& own) {
     return {};
 }
 
+Result<std::vector<std::uint64_t>> Company::numbers(std::uint64_t own) {
+    RESHARD_TRY(const auto& brought, gathered(std::as_bytes(std::span(&own, 1))));
+    std::vector<std::uint64_t> all(static_cast<std::size_t>(backend_->size()));
+    std::memcpy(all.data(), brought.data(), brought.size());
+    return all;
+}
+
 Result<void> Company::agree(std::uint64_t number, std::string_view what) {
-    RESHARD_TRY(const auto& brought, gathered(std::as_bytes(std::span(&number, 1))));
-    for (Index rank = 0; rank < backend_->size(); ++rank) {
-        std::uint64_t other = 0;
-        std::memcpy(&other, brought.data() + static_cast<std::size_t>(rank) * sizeof other, sizeof other);
-        std::uint64_t first = 0;
-        std::memcpy(&first, brought.data(), sizeof first);
-        if (other != first)
+    RESHARD_TRY(const auto& all, numbers(number));
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+        if (all[rank] != all[0])
             return fail(Code::mismatch, fmt::format("{} on rank {} differ from those on rank 0", what, rank));
-    }
     return {};
 }
 

@@ -20,6 +20,8 @@ public:
         if (!well) return tl::unexpected(std::move(well.error()));
         return own;
     }
+    /// Collective. Returns the numbers of all ranks, in rank order.
+    [[nodiscard]] Result<std::vector<std::uint64_t>> numbers(std::uint64_t own);
     /// Collective. Errors: mismatch (`what` differs between ranks).
     [[nodiscard]] Result<void> agree(std::uint64_t number, std::string_view what);
     /// Collective. Returns the exclusive or over all ranks, for each number.

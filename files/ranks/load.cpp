@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "files/engine/run.hpp"
+#include "files/manifest.hpp"
 #include "files/ranks/question.hpp"
 #include "files/wanted.hpp"
 #include "src/base/try.hpp"
@@ -105,14 +106,23 @@ Batch blocks_of(const Job& job, std::size_t first, std::size_t count_of_parts) {
     return batch;
 }
 
+// Compares all files with the checksums of their reshard.json.
+Result<void> check_source(Company& company, const std::string& path, const ConvertOptions& options) {
+    RESHARD_TRY(const auto& listed, company.all_have(listed_sums(path)));
+    return read_again(company, {listed.files, &File::open_to_read, listed.summed}, listed.sums, options);
+}
+
 }  // namespace
 
 Result<Loaded> load(Backend& backend, const std::string& path, const ConvertOptions& options) {
     Company company(backend);
     Hash hash = hash_of(options, "");
+    add_manner(hash, options);
     RESHARD_TRY(const auto& loading, company.all_have(prepare(backend, path, options, hash)));
     RESHARD_CHECK(company.agree(hash.value(), "options, or the files that are seen,"));
+    if (options.verify) RESHARD_CHECK(check_source(company, path, options));
     RESHARD_TRY(auto& loaded, company.all_have(allocated(backend, loading.targets)));
+    loaded.verified = options.verify;
     std::vector<RankTensor> tensors;
     for (const LoadedTile& tile : loaded.tiles) tensors.push_back({tile.layout, tile.bytes});
     RESHARD_TRY(const auto& shares, company.all_have(backend.allocate(std::max<Index>(loading.share_bytes, 1))));

@@ -24,6 +24,20 @@ Hash hash_of(const ConvertOptions& options, std::string_view more) {
     return hash;
 }
 
+void add_manner(Hash& hash, const ConvertOptions& options) {
+    add_text(hash, fmt::format("verify {}, resume {}", options.verify, options.resume));
+}
+
+Result<void> read_again(Company& company, const SummedFiles& files, std::span<const std::uint32_t> sums,
+                        const ConvertOptions& options) {
+    const Backend& backend = company.backend();
+    RESHARD_TRY(const auto& own,
+                company.all_have(read_sums(files, {backend.rank(), backend.size()}, workers_of(options, backend),
+                                           stretch_bytes_of(options.memory))));
+    RESHARD_TRY(const auto& all, company.combined(own));
+    return company.all_well(compare_sums(files, sums, all));
+}
+
 Result<void> host_only(const Backend& backend) {
     if (!backend.on_device()) return {};
     return fail(Code::unsupported,

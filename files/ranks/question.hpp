@@ -1,6 +1,7 @@
 // The steps that load and save share: the question, which must be the same on all ranks, and a rank's resources.
 #pragma once
 
+#include "files/engine/checksums.hpp"
 #include "files/formats/safetensors.hpp"
 #include "files/formats/tile_boxes.hpp"
 #include "files/ranks/company.hpp"
@@ -13,6 +14,12 @@ namespace reshard::files {
 void add_text(Hash& hash, std::string_view text);
 /// Hashes the options, which must be the same on all ranks, and another text.
 [[nodiscard]] Hash hash_of(const ConvertOptions& options, std::string_view more);
+/// Adds the options that say how a job is done. They must be the same on all ranks, too.
+void add_manner(Hash& hash, const ConvertOptions& options);
+
+/// Collective. Reads the summed bytes again, each rank its part, and compares their raw sums. Errors, on all ranks: io.
+[[nodiscard]] Result<void> read_again(Company& company, const SummedFiles& files, std::span<const std::uint32_t> sums,
+                                      const ConvertOptions& options);
 
 /// Errors: unsupported.
 [[nodiscard]] Result<void> host_only(const Backend& backend);

@@ -4,10 +4,12 @@
 
 #include <fmt/format.h>
 
+#include "files/base/crc32c.hpp"
 #include "files/engine/run.hpp"
 #include "files/engine/stored_view.hpp"
 #include "files/engine/unfinished.hpp"
 #include "files/formats/json_text.hpp"
+#include "files/manifest.hpp"
 #include "files/ranks/question.hpp"
 #include "files/wanted.hpp"
 #include "reshard/files/load.hpp"
@@ -26,6 +28,7 @@ struct Saving {
     std::vector<std::vector<Index>> offsets;  // of each part's share, by round
     Index share_bytes = 0;                    // of the largest round
     Index batch_bytes = 0;                    // of the largest round in files
+    std::vector<Index> round_bytes;           // of all ranks in files, by round
 };
 
 Result<std::vector<ListedTensor>> list_of(std::span<const SavedTile> tiles) {
@@ -98,8 +101,10 @@ Result<void> add_rounds(Saving& saving, Index rank) {
         std::vector<Index>& offsets = saving.offsets.emplace_back();
         Index end = 0;
         Index batch = 0;
+        Index all = 0;
         for (const SharedPart& shared : round) {
             const Part& part = shared.part;
+            all += target_bytes(saving.job, {part.stored, part.in_file});
             StoredTensor tensor = stored_share(shared, rank, 0, end);
             if (!tensor.boxes.empty()) batch += target_bytes(saving.job, block_of(shared, rank));
             const auto dims = match_dims(part.held, part.in_file, part.order);
@@ -113,6 +118,7 @@ Result<void> add_rounds(Saving& saving, Index rank) {
         }
         saving.share_bytes = std::max(saving.share_bytes, end);
         saving.batch_bytes = std::max(saving.batch_bytes, batch);
+        saving.round_bytes.push_back(all);
     }
     source.files.push_back({"", saving.share_bytes});
     // A job has its moves by target. Parts of one target keep the order of the rounds.
@@ -149,17 +155,55 @@ Result<Saving> prepare(const Backend& backend, const std::string& file, std::spa
     return saving;
 }
 
-// One rank makes the files and gives them their names.
-Result<std::optional<Unfinished>> begun(const Backend& backend, const Saving& saving, const std::string& to,
-                                        const std::string& fingerprint, const ConvertOptions& options) {
-    std::optional<Unfinished> made;
-    if (backend.rank() != 0) return made;
+// Two runs do the same save if their questions, their ranks and the bytes of their tiles are equal. Only a run that may
+// be resumed looks at the bytes.
+Result<std::string> fingerprint_of(Company& company, const Saving& saving, Hash hash, const ConvertOptions& options) {
+    if (options.resume) {
+        Hash own;
+        own.add(fmt::format("{} {} {}\n", saving.rounds.size(), saving.share_bytes, saving.job.workers));
+        for (const RankTensor& tensor : saving.tensors)
+            own.add(fmt::format("{:08x} {}\n", crc32c_raw(tensor.bytes), tensor.bytes.size()));
+        RESHARD_TRY(const auto& numbers, company.numbers(own.value()));
+        for (const std::uint64_t number : numbers) add_text(hash, fmt::format("{:016x}", number));
+    }
+    return fmt::format("{:016x}", hash.value());
+}
+
+// The beginning of a save. Rank 0 makes the files and gives them their names.
+struct Begun {
+    std::optional<Unfinished> unfinished;  // on rank 0
+    bool finished_before = false;
+    Index resumed = 0;  // rounds
+};
+
+Result<Begun> begin_here(const Saving& saving, const std::string& to, const std::string& fingerprint,
+                         const ConvertOptions& options) {
+    Begun begun;
     const bool single = is_one_file(options.form);
-    RESHARD_CHECK(may_name(to, single));
-    RESHARD_TRY(auto& unfinished, Unfinished::begin(to, single, fingerprint, saving.job.target, false));
+    if (options.resume) {
+        RESHARD_ASSIGN(begun.finished_before, finished_before(to, single, fingerprint, options));
+    } else {
+        RESHARD_CHECK(may_name(to, single));
+    }
+    if (begun.finished_before) return begun;
+    RESHARD_TRY(auto& unfinished, Unfinished::begin(to, single, fingerprint, saving.job.target, options.resume));
     RESHARD_CHECK(unfinished.reserve(saving.job.target));
-    made.emplace(std::move(unfinished));
-    return made;
+    begun.resumed = unfinished.journal().batches();
+    begun.unfinished.emplace(std::move(unfinished));
+    return begun;
+}
+
+// Collective. The other ranks learn what rank 0 has found.
+Result<Begun> begin(Company& company, const Saving& saving, const std::string& to, const std::string& fingerprint,
+                    const ConvertOptions& options) {
+    const bool first = company.backend().rank() == 0;
+    RESHARD_TRY(auto& begun,
+                company.all_have(first ? begin_here(saving, to, fingerprint, options) : Result<Begun>(Begun{})));
+    RESHARD_TRY(const auto& resumed, company.numbers(static_cast<std::uint64_t>(begun.resumed)));
+    RESHARD_TRY(const auto& finished, company.numbers(begun.finished_before ? 1 : 0));
+    begun.resumed = static_cast<Index>(resumed[0]);
+    begun.finished_before = finished[0] != 0;
+    return std::move(begun);
 }
 
 // Moves each round to the ranks that write it, and writes it.
@@ -172,7 +216,8 @@ public:
           writer_(saving.job, folder),
           exchange_(company.backend()) {}
 
-    Result<void> run() {
+    // `done`: called on all ranks after each round that was written. Errors: as done.
+    Result<void> run(Index resumed, const std::function<Result<void>(std::size_t round)>& done) {
         RESHARD_TRY(const auto& shares,
                     company_.all_have(company_.backend().allocate(std::max<Index>(saving_.share_bytes, 1))));
         RESHARD_TRY(const auto& batch, company_.all_have(Pages::allocate(saving_.batch_bytes)));
@@ -180,31 +225,38 @@ public:
             const Round& round = saving_.rounds[i];
             RESHARD_CHECK(
                 exchange_.run(round, Exchange::Way::to_shares, saving_.tensors, shares->bytes(), saving_.offsets[i]));
-            RESHARD_CHECK(company_.all_well(write(round, shares->bytes().data(), batch.at())));
+            const Geometry geometry = place(round, shares->bytes().data(), batch.at());
+            if (static_cast<Index>(i) < resumed) {
+                writer_.add_sums(geometry, batch.at());
+                continue;
+            }
+            written_ += geometry.memory_bytes;
+            RESHARD_CHECK(company_.all_well(writer_.write(geometry, batch.at())));
+            RESHARD_CHECK(done(i));
         }
         return company_.all_well(sync());
+    }
+
+    // Brings everything that this rank has written to the disk.
+    Result<void> sync() const {
+        const std::vector<Index> numbers(files_.begin(), files_.end());
+        return sync_files(folder_, saving_.job.target, numbers, saving_.job.workers);
     }
 
     [[nodiscard]] Index written_bytes() const { return written_; }
     [[nodiscard]] std::span<const std::uint32_t> sums() const { return writer_.sums; }
 
 private:
-    Result<void> write(const Round& round, const std::byte* shares, std::byte* memory) {
+    Geometry place(const Round& round, const std::byte* shares, std::byte* memory) {
         Batch batch;
         const Index rank = company_.backend().rank();
         for (const SharedPart& shared : round)
             if (share_bytes(shared, rank) > 0) batch.push_back(block_of(shared, rank));
-        const Geometry geometry = make_geometry(saving_.job, batch);
+        Geometry geometry = make_geometry(saving_.job, batch);
         place_from_memory(saving_.job, geometry, shares, memory);
         for (const WriteRange& range : geometry.writes) files_.insert(range.file);
         for (const WriteRuns& runs : geometry.runs) files_.insert(runs.file);
-        written_ += geometry.memory_bytes;
-        return writer_.write(geometry, memory);
-    }
-
-    Result<void> sync() const {
-        const std::vector<Index> numbers(files_.begin(), files_.end());
-        return sync_files(folder_, saving_.job.target, numbers, saving_.job.workers);
+        return geometry;
     }
 
     Company& company_;
@@ -216,6 +268,60 @@ private:
     Index written_ = 0;
 };
 
+// What happens after each round that all ranks have written: the journal gets a line, and rank 0 reports progress.
+class Recorder {
+public:
+    Recorder(Company& company, const Saving& saving, Begun& begun, const ConvertOptions& options)
+        : company_(company), begun_(begun), options_(options), bytes_(saving.round_bytes) {
+        for (const Index bytes : bytes_) progress_.target_bytes += bytes;
+        for (Index i = 0; i < begun.resumed; ++i) progress_.written_bytes += bytes_[static_cast<std::size_t>(i)];
+    }
+
+    Result<void> round(std::size_t number, const Rounds& rounds) {
+        if (options_.resume) RESHARD_CHECK(record(rounds));
+        progress_.written_bytes += bytes_[number];
+        if (begun_.unfinished && options_.progress) options_.progress(progress_);
+        return {};
+    }
+
+private:
+    // A line of the journal promises that later runs can read the round. What another machine has written may be lost
+    // with that machine, unless it is on the disk.
+    Result<void> record(const Rounds& rounds) {
+        const Backend& backend = company_.backend();
+        const bool one_machine = backend.capabilities().ranks_per_node >= backend.size();
+        if (!one_machine) RESHARD_CHECK(company_.all_well(rounds.sync()));
+        if (!begun_.unfinished) return company_.all_well({});
+        Journal& journal = begun_.unfinished->journal();
+        return company_.all_well(journal.add(std::vector(journal.sums())));
+    }
+
+    Company& company_;
+    Begun& begun_;
+    const ConvertOptions& options_;
+    const std::vector<Index>& bytes_;  // of each round
+    ConvertProgress progress_;
+};
+
+// Brings everything to the disk, reads it again if `options` ask for it, and gives the target its name.
+Result<void> finish(Company& company, Saving& saving, Begun& begun, const OpenFolder& folder,
+                    std::span<const std::uint32_t> own_sums, const std::string& fingerprint,
+                    const ConvertOptions& options) {
+    const NewFiles& target = saving.job.target;
+    RESHARD_TRY(const auto& sums, company.combined(own_sums));
+    const auto flushed = [&]() -> Result<void> {
+        if (!begun.unfinished) return {};
+        const std::string manifest = manifest_of(saving.job, "reshard save", fingerprint, sums);
+        return begun.unfinished->flush(target, manifest, saving.job.workers);
+    };
+    RESHARD_CHECK(company.all_well(flushed()));
+    if (options.verify) {
+        const SummedFiles files{target.what.files, open_in(folder, OpenFolder::Way::read), target.summed};
+        RESHARD_CHECK(read_again(company, files, sums, options));
+    }
+    return company.all_well(begun.unfinished ? begun.unfinished->finish(target) : Result<void>());
+}
+
 }  // namespace
 
 Result<Saved> save(Backend& backend, const std::string& path, std::span<const SavedTile> tiles,
@@ -223,30 +329,31 @@ Result<Saved> save(Backend& backend, const std::string& path, std::span<const Sa
     Company company(backend);
     RESHARD_TRY(const auto& into, company.all_have(new_path(path)));
     const auto& [to, file] = into;
-    RESHARD_TRY(const auto& saving, company.all_have(prepare(backend, file, tiles, options)));
+    RESHARD_TRY(auto& saving, company.all_have(prepare(backend, file, tiles, options)));
     std::string list;
     for (const SavedTile& tile : tiles)
         list += fmt::format("{} {}[{}]\n", tile.name, name(tile.dtype), fmt::join(tile.shape, ","));
-    const std::uint64_t number = hash_of(options, list + file).value();
-    RESHARD_CHECK(company.agree(number, "options, or names, types and shapes of tensors,"));
-    const std::string fingerprint = fmt::format("{:016x}", number);
-    RESHARD_TRY(auto& unfinished, company.all_have(begun(backend, saving, to, fingerprint, options)));
-    RESHARD_TRY(const auto& folder, company.all_have(unfinished ? unfinished->folder() : Unfinished::folder_of(to)));
-    Rounds rounds(company, saving, folder);
-    RESHARD_CHECK(rounds.run());
-    RESHARD_TRY(const auto& sums, company.combined(rounds.sums()));
-    const auto finished = [&]() -> Result<void> {
-        if (!unfinished) return {};
-        const std::string manifest = manifest_of(saving.job, "reshard save", fingerprint, sums);
-        RESHARD_CHECK(unfinished->flush(saving.job.target, manifest, saving.job.workers));
-        return unfinished->finish(saving.job.target);
-    };
-    RESHARD_CHECK(company.all_well(finished()));
+    const Hash question = hash_of(options, list + file);
+    Hash asked = question;
+    add_manner(asked, options);
+    RESHARD_CHECK(company.agree(asked.value(), "options, or names, types and shapes of tensors,"));
+    RESHARD_TRY(const auto& fingerprint, fingerprint_of(company, saving, question, options));
+    RESHARD_TRY(auto& begun, begin(company, saving, to, fingerprint, options));
     Saved saved;
     for (const StoredFile& one : saving.job.target.what.files) saved.target_bytes += one.bytes;
     saved.files = std::ssize(saving.job.target.what.files);
-    saved.written_bytes = rounds.written_bytes();
     saved.rounds = std::ssize(saving.rounds);
+    saved.finished_before = begun.finished_before;
+    if (begun.finished_before) return saved;
+    RESHARD_TRY(const auto& folder,
+                company.all_have(begun.unfinished ? begun.unfinished->folder() : Unfinished::folder_of(to)));
+    Rounds rounds(company, saving, folder);
+    Recorder recorder(company, saving, begun, options);
+    RESHARD_CHECK(rounds.run(begun.resumed, [&](std::size_t number) { return recorder.round(number, rounds); }));
+    RESHARD_CHECK(finish(company, saving, begun, folder, rounds.sums(), fingerprint, options));
+    saved.written_bytes = rounds.written_bytes();
+    saved.resumed = begun.resumed;
+    saved.verified = options.verify;
     return saved;
 }
 

@@ -33,9 +33,10 @@ nb::object array_of_tile(files::LoadedTile& tile) {
 
 // The name, element type, shape of this rank's tile, and bytes of each tensor.
 nb::list load(std::uintptr_t address, const std::string& path, const std::string& rules, const std::string& list,
-              const Casts& casts, Index memory, Index jobs) {
+              const Casts& casts, Index memory, Index jobs, bool verify) {
     const auto backend = backend_at(address);
     auto options = options_of(rules, casts, memory, jobs);
+    options.verify = verify;
     options.list = unwrap(parse_tensors(list));
     Call::vote(*backend);
     auto loaded = waiting([&] { return files::load(*backend, path, options); });
@@ -50,11 +51,13 @@ nb::list load(std::uintptr_t address, const std::string& path, const std::string
 // The whole shapes of the tensors, and this rank's tiles as dense memory.
 void save(std::uintptr_t address, const std::string& path, const std::vector<std::string>& names,
           const std::vector<std::vector<Index>>& shapes, const nb::list& arrays, const std::string& form,
-          const std::string& rules, const Casts& casts, Index memory, Index jobs) {
+          const std::string& rules, const Casts& casts, Index memory, Index jobs, bool verify, bool resume) {
     const auto backend = backend_at(address);
     std::vector<Array> held;
     std::vector<files::SavedTile> tiles;
     auto options = options_of(rules, casts, memory, jobs);
+    options.verify = verify;
+    options.resume = resume;
     options.form = form.empty() ? files::form_of_path(path) : unwrap(files::parse_form(form));
     for (std::size_t i = 0; i < names.size(); ++i) {
         held.push_back(array_of(arrays[i], names[i].c_str(), Access::read));
@@ -71,9 +74,9 @@ void save(std::uintptr_t address, const std::string& path, const std::vector<std
 }  // namespace
 
 void add_files(nb::module_& module) {
-    module.def("load", load, "address"_a, "path"_a, "rules"_a, "list"_a, "casts"_a, "memory"_a, "jobs"_a);
+    module.def("load", load, "address"_a, "path"_a, "rules"_a, "list"_a, "casts"_a, "memory"_a, "jobs"_a, "verify"_a);
     module.def("save", save, "address"_a, "path"_a, "names"_a, "shapes"_a, "arrays"_a, "form"_a, "rules"_a, "casts"_a,
-               "memory"_a, "jobs"_a);
+               "memory"_a, "jobs"_a, "verify"_a, "resume"_a);
 }
 
 }  // namespace reshard::python

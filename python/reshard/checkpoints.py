@@ -40,7 +40,7 @@ def _casts(cast: Any) -> list[tuple[str, str]]:
 
 @mpi._collective("prepare")
 def load(comm: MPI.Comm, path: str | os.PathLike[str], rules: str = "", *, list: str = "", cast: Any = None,
-         memory: int = 1 << 28, jobs: int = 0) -> dict[str, numpy.ndarray]:
+         memory: int = 1 << 28, jobs: int = 0, verify: bool = False) -> dict[str, numpy.ndarray]:
     """Loads a checkpoint: returns the tiles of this rank by name, in memory that peers reach. Collective.
 
     path: a checkpoint in any form that `reshard inspect` reads.
@@ -50,12 +50,15 @@ def load(comm: MPI.Comm, path: str | os.PathLike[str], rules: str = "", *, list:
     memory: bytes of buffers on this rank, beside the tiles. jobs: threads; 0: the processors divided by the ranks of a
     node. Each array has the shape of the tile of the rank, as Layout.tile_shape. An extent is 0 if the rank has no
     elements of the tensor.
+    verify: read all files first, each rank its part, and compare them with the checksums of their reshard.json.
     Errors, on all ranks: InputError (rules, files with wrong contents, too few ranks, options that differ), a kind of
-    OSError as reshard.Error (a file that is missing or becomes shorter), InfeasibleError (memory), UnsupportedError.
+    OSError as reshard.Error (a file that is missing or becomes shorter, bytes that changed), InfeasibleError (memory),
+    UnsupportedError.
     """
     module, address = _module(comm)
     tiles = {}
-    for name, dtype, shape, raw in module.load(address, os.fspath(path), rules, list, _casts(cast), memory, jobs):
+    for name, dtype, shape, raw in module.load(address, os.fspath(path), rules, list, _casts(cast), memory, jobs,
+                                                verify):
         kind = numpy_dtype(dtype)
         tiles[name] = numpy.empty(shape, kind) if raw is None else raw.view(kind).reshape(shape)
     return tiles
@@ -64,7 +67,7 @@ def load(comm: MPI.Comm, path: str | os.PathLike[str], rules: str = "", *, list:
 @mpi._collective("prepare")
 def save(comm: MPI.Comm, path: str | os.PathLike[str], tiles: Mapping[str, Any], rules: str, *,
          shapes: Mapping[str, Sequence[int]] | None = None, form: str | None = None, cast: Any = None,
-         memory: int = 1 << 28, jobs: int = 0) -> None:
+         memory: int = 1 << 28, jobs: int = 0, verify: bool = False, resume: bool = False) -> None:
     """Writes a checkpoint from the tiles of the ranks. Collective; all ranks see one file system.
 
     tiles: name -> tile of this rank, row-major on the host, with the same names in the same order on all ranks.
@@ -73,6 +76,9 @@ def save(comm: MPI.Comm, path: str | os.PathLike[str], tiles: Mapping[str, Any],
     form: a name of `reshard convert --to`; None: by the suffix of the path, else index.
     Data that several ranks hold is written once (form ranks: in the file of each rank). No file gets its final name
     before all data is on the disk. reshard.json has the checksums. cast, memory, jobs and errors: as load.
+    verify: read the new files again, each rank its part, and compare checksums before the checkpoint gets its name.
+    resume: keep what is written if the run fails or is killed, and write only the rest if such a run was here before. The
+    rest belongs to the same checkpoint only if the tiles, the ranks and the options are the same, else all is written.
     """
     module, address = _module(comm)
     for mapping, name in ((tiles, "tiles"), ({} if shapes is None else shapes, "shapes")):
@@ -84,7 +90,8 @@ def save(comm: MPI.Comm, path: str | os.PathLike[str], tiles: Mapping[str, Any],
         if not hasattr(array, "shape"):
             raise TypeError(f"the tile of `{name}` is an array, not {type(array).__name__}")
     whole = [[int(extent) for extent in (shapes or {}).get(name, array.shape)] for name, array in zip(tiles, arrays)]
-    module.save(address, os.fspath(path), [*tiles], whole, arrays, form or "", rules, _casts(cast), memory, jobs)
+    module.save(address, os.fspath(path), [*tiles], whole, arrays, form or "", rules, _casts(cast), memory, jobs,
+                verify, resume)
 
 
 __all__ = ["load", "save"]

@@ -33,8 +33,8 @@ int main(void) {
     SIZE(reshard_sizes), LAST(reshard_sizes, footprint_bytes);
     SIZE(reshard_buffers), LAST(reshard_buffers, workspace_bytes);
 #ifdef RESHARD_HAS_FILES
-    SIZE(reshard_files_options), LAST(reshard_files_options, context);
-    SIZE(reshard_files_converted), LAST(reshard_files_converted, verified);
+    SIZE(reshard_files_options), LAST(reshard_files_options, scratch);
+    SIZE(reshard_files_converted), LAST(reshard_files_converted, passes);
     SIZE(reshard_checkpoint_tensor), LAST(reshard_checkpoint_tensor, reserved);
     SIZE(reshard_checkpoint_box), LAST(reshard_checkpoint_box, dims);
     SIZE(reshard_files_tile), LAST(reshard_files_tile, bytes);

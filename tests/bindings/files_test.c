@@ -87,6 +87,22 @@ static void converts(void) {
     SUCCEEDS(reshard_files_convert("model.safetensors", "embed.zarr", &array, &done, &error));
     EXPECT(done.files >= 4 && done.tensors == 1);
 
+    // Compressed by crc32c, which needs no library.
+    array.codec = "crc32c";
+    SUCCEEDS(reshard_files_convert("model.safetensors", "small.zarr", &array, &done, &error));
+    EXPECT(done.files >= 4 && done.target_bytes == rows * columns * 4 + 4 * 4 && done.passes == 1);
+    array.codec = "lzma";
+    FAILS(RESHARD_USAGE, "lzma", reshard_files_convert("model.safetensors", "other.zarr", &array, NULL, &error));
+    array.codec = NULL;
+
+    // A program of version 0.2 has no `codec`, no `scratch` and no `passes`.
+    array.size = offsetof(reshard_files_options, codec), array.codec = "lzma";
+    done.size = offsetof(reshard_files_converted, passes), done.passes = 7;
+    SUCCEEDS(reshard_files_convert("model.safetensors", "old.zarr", &array, &done, &error));
+    EXPECT(done.tensors == 1 && done.passes == 7);
+    array.size = sizeof array, array.codec = NULL;
+    done.size = sizeof done;
+
     array.dims = 0;
     FAILS(RESHARD_USAGE, "`chunks` is given, and `dims` is 0",
           reshard_files_convert("model.safetensors", "other.zarr", &array, NULL, &error));
@@ -124,7 +140,12 @@ static void* rank_of(void* number) {
     for (int64_t i = 0; i < rows * columns / ranks && embed != NULL; ++i)
         EXPECT(embed[i] == (float)(i / 3 * columns + rank * 3 + i % 3));
     options.rules = "source tp=2\nembed = [-, tp]\nnorm = -\n";
+    options.resume = options.verify = 1;
     SUCCEEDS(reshard_files_save(backend, "again.safetensors", &options, tiles, 2, &error));
+    // A run of the same job has nothing to do. Without resume the name is taken.
+    SUCCEEDS(reshard_files_save(backend, "again.safetensors", &options, tiles, 2, &error));
+    options.resume = 0;
+    FAILS(RESHARD_IO, "is there already", reshard_files_save(backend, "again.safetensors", &options, tiles, 2, &error));
     // A wrong argument on one rank is an error on all.
     const int code = reshard_files_save(backend, rank == 1 ? NULL : "wrong.safetensors", &options, tiles, 2, NULL);
     EXPECT(code != RESHARD_OK);

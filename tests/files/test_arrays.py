@@ -1,11 +1,15 @@
 """Arrays out of core: .npy and zarr v3, in chunks and in shards, compared with numpy and the `zarr` package.
 RESHARD_LONG=1 runs two hundred random arrays; RESHARD_SEED repeats them."""
 
+import fcntl
+import glob
 import json
 import os
 import shutil
 import struct
+import subprocess
 import sys
+import time
 
 import suite
 from suite import np
@@ -233,6 +237,34 @@ class Arrays(suite.Case):
         self.assertEqual(planned["passes"], 2)
         enough = json.loads(self.runs("convert", "in.npy", "out.zarr", *chunks, "--scratch", "scratch", "--json"))
         self.assertEqual(enough["passes"], 1)
+
+    def test_scratch_of_killed_runs(self):
+        """A run with a scratch folder removes what killed runs have left in it, and nothing else."""
+        array = self.rng.standard_normal((200, 64, 512)).astype(np.float32)
+        np.save(self.path("in.npy"), array)
+        os.mkdir(self.path("scratch"))
+        command = ("convert", "in.npy", "out.zarr", "--chunks", "200,16,32", "--memory", "11MiB", "--jobs", "1",
+                   "--granule", "256KiB", "--scratch", "scratch")
+        left = []
+        while not left:
+            shutil.rmtree(self.path("out.zarr"), ignore_errors=True)
+            process = subprocess.Popen([suite.TOOL, *command], cwd=self.folder, stdout=subprocess.DEVNULL)
+            while process.poll() is None and not glob.glob(self.path("scratch/reshard-scratch-*/made-by-reshard")):
+                time.sleep(0.001)
+            process.kill()
+            process.wait()
+            left = os.listdir(self.path("scratch"))  # none if the run ended before it was killed
+        self.assertEqual([name[:16] for name in left], ["reshard-scratch-"])
+        kept = ["notes", "reshard-scratch-of-mine", "reshard-scratch-runs"]
+        for name in kept:
+            os.mkdir(self.path("scratch/" + name))
+            self.text(f"scratch/{name}/page", "mine")
+        self.text("scratch/notes/made-by-reshard", "")
+        with open(self.path("scratch/reshard-scratch-runs/made-by-reshard"), "w", encoding="ascii") as running:
+            fcntl.flock(running, fcntl.LOCK_EX)
+            self.runs(*command)
+        self.assertEqual(sorted(os.listdir(self.path("scratch"))), kept)
+        self.assertTrue(same(self.read("out.zarr"), array))
 
 
 if __name__ == "__main__":

@@ -99,6 +99,13 @@ class Types(suite.Case):
         self.assertIn("which have 4 bits", self.refused("convert", "a.safetensors", "a.npy"))
         write(self.path("b.safetensors"), {"scales": model["scales"]})
         self.assertIn("no elements of type F8_E8M0", self.refused("convert", "b.safetensors", "b.zarr"))
+        # The offsets of torch DCP count elements, and nothing says how it would count halves of bytes.
+        self.text("dcp", "target tp=2\notherwise = -\n")
+        self.assertIn("4 bits, and torch DCP cuts bytes", self.refused("convert", "a.safetensors", "dcp.out", "--to", "dcp",
+                                                                       "--rules", "dcp"))
+        self.runs("convert", "b.safetensors", "b.dcp", "--to", "dcp", "--rules", "dcp")
+        self.runs("convert", "b.dcp", "b.back", "--to", "index")
+        self.assertEqual(read(self.path("b.back/model-00001-of-00001.safetensors")), {"scales": model["scales"]})
         write(self.path("odd.safetensors"), {"odd": ("F4", (2, 3), b"abc")})
         self.assertIn("no whole bytes", self.refused("inspect", "odd.safetensors"))
 

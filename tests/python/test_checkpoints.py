@@ -132,6 +132,27 @@ class Ranks(unittest.TestCase):
         reshard.save(self.comm, self.path("again"), tiles, rules.format("source"), shapes=shapes)
         self.same(reshard.load(self.comm, self.path("again")), whole)
 
+    def test_checksums_before_a_load(self):
+        rules = TP.format("target")
+        reshard.save(self.comm, self.path("m"), self.tp_tiles(), TP.format("source"), shapes=SHAPES, verify=True)
+        self.same(reshard.load(self.comm, self.path("m"), rules, verify=True), self.tp_tiles())
+        self.comm.Barrier()
+        if self.rank == 1:
+            with open(self.path("m/model-00001-of-00001.safetensors"), "r+b") as file:
+                file.seek(-1, os.SEEK_END)
+                file.write(b"?")
+        self.comm.Barrier()
+        with self.assertRaises(reshard.Error) as caught:
+            reshard.load(self.comm, self.path("m"), rules, verify=True)
+        self.assertIn("other bytes", str(caught.exception))
+        reshard.load(self.comm, self.path("m"), rules)  # nobody asked
+        if self.rank == 0:
+            os.remove(self.path("m/reshard.json"))
+        self.comm.Barrier()
+        with self.assertRaises(reshard.Error) as caught:
+            reshard.load(self.comm, self.path("m"), rules, verify=True)
+        self.assertIn("reshard.json' is missing", str(caught.exception))
+
     def test_errors_are_those_of_all_ranks_and_leave_nothing(self):
         begin = time.monotonic()
         cases = [(reshard.Error, "nowhere", lambda: reshard.load(self.comm, self.path("nowhere" if self.rank == 2 else "m"))),
@@ -157,7 +178,57 @@ class Ranks(unittest.TestCase):
         self.same(reshard.load(self.comm, self.path("m2"), TP.format("target")), self.tp_tiles())
 
 
-Launched = four_ranks.launched(120)
+# Saves 8 MiB in eight rounds or so. Rank 2 is killed when it writes behind byte LIMIT of a file.
+SAVING = """
+import resource, signal, sys
+from mpi4py import MPI
+import numpy, reshard
+path, limit = sys.argv[1], int(sys.argv[2])
+comm = MPI.COMM_WORLD
+if comm.rank == 2 and limit:
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+rows = numpy.arange(2 << 20, dtype=numpy.float32).reshape(1024, 2048)[256 * comm.rank:256 * (comm.rank + 1)]
+reshard.save(comm, path, {"t": rows}, "source x=4\\nt = [x, -]\\n", shapes={"t": (1024, 2048)}, memory=1 << 20, jobs=1,
+             resume=True, verify=True)
+"""
+
+
+class Launched(four_ranks.launched(120)):
+    def save(self, path, limit=0):
+        # A copy of the environment, since MPI adds variables for this process to the environment itself.
+        return subprocess.run([four_ranks.MPIEXEC, "-n", "4", sys.executable, "-c", SAVING, path, str(limit)],
+                              env=dict(os.environ), capture_output=True, text=True, timeout=300)
+
+    def test_a_killed_save_is_resumed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.safetensors")
+            partial = path + ".reshard-partial"
+            killed = self.save(path, 5 << 20)
+            self.assertNotEqual(killed.returncode, 0)
+            self.assertEqual(os.listdir(folder), [os.path.basename(partial)], killed.stderr)
+            with open(os.path.join(partial, "journal"), encoding="ascii") as journal:
+                self.assertGreater(journal.read().count("batch"), 2)
+
+            def change_an_early_byte():
+                with open(os.path.join(partial, "files/m.safetensors"), "r+b") as file:
+                    file.seek(1 << 20)
+                    byte = file.read(1)[0]
+                    file.seek(1 << 20)
+                    file.write(bytes([byte ^ 1]))
+
+            # The rounds that were written stay, so a byte that changes in them stays, too, and is found.
+            change_an_early_byte()
+            damaged = self.save(path)
+            self.assertIn("other bytes than were written", damaged.stderr)
+            self.assertEqual(os.listdir(folder), [os.path.basename(partial)])
+            change_an_early_byte()
+            resumed = self.save(path)
+            self.assertEqual(resumed.returncode, 0, resumed.stderr)
+            from safetensors.numpy import load_file
+            wanted = numpy.arange(2 << 20, dtype=numpy.float32).reshape(1024, 2048)
+            numpy.testing.assert_array_equal(load_file(path)["t"], wanted)
+            self.assertEqual(sorted(os.listdir(folder)), ["m.safetensors", "m.safetensors.reshard.json"])
 
 
 if __name__ == "__main__":

@@ -54,8 +54,9 @@ Result<std::vector<Index>> extents_of(const int64_t* extents, int64_t dims, cons
 
 // `path`: the output.
 Result<files::ConvertOptions> files_options_of(const reshard_files_options* given, std::string_view path) {
-    RESHARD_TRY(const auto& asked,
-                structure<reshard_files_options>(given, RESHARD_FILES_OPTIONS_INITIALIZER, "reshard_files_options"));
+    constexpr std::size_t of_version_0_2 = offsetof(reshard_files_options, codec);
+    RESHARD_TRY(const auto& asked, structure<reshard_files_options>(given, RESHARD_FILES_OPTIONS_INITIALIZER,
+                                                                    "reshard_files_options", of_version_0_2));
     files::ConvertOptions options;
     options.form = files::form_of_path(path);
     if (asked.form != nullptr) {
@@ -77,6 +78,8 @@ Result<files::ConvertOptions> files_options_of(const reshard_files_options* give
     options.verify = asked.verify != 0;
     options.resume = asked.resume != 0;
     options.dry_run = asked.dry_run != 0;
+    options.codec = text_or_none(asked.codec);
+    options.scratch = text_or_none(asked.scratch);
     if (asked.progress != nullptr) {
         options.progress = [call = asked.progress, context = asked.context](const files::ConvertProgress& now) {
             call(now.written_bytes, now.target_bytes, context);
@@ -155,6 +158,7 @@ reshard_files_converted converted_of(const files::Converted& done) {
     made.resumed = done.resumed;
     made.finished_before = done.finished_before ? 1 : 0;
     made.verified = done.verified ? 1 : 0;
+    made.passes = done.passes;
     return made;
 }
 
@@ -173,11 +177,13 @@ int reshard_files_convert(const char* from, const char* to, const reshard_files_
         RESHARD_TRY(const auto& source, need_text(from, "from"));
         RESHARD_TRY(const auto& target, need_text(to, "to"));
         RESHARD_TRY(const auto& asked, files_options_of(options, target));
-        if (converted != nullptr) {
+        constexpr std::size_t of_version_0_2 = offsetof(reshard_files_converted, passes);
+        if (converted != nullptr && converted->size != of_version_0_2) {
             RESHARD_CHECK(known_size<reshard_files_converted>(converted->size, "reshard_files_converted"));
         }
         RESHARD_TRY(const auto& done, files::convert(std::string(source), std::string(target), asked));
-        return converted == nullptr ? Result<void>() : fill(converted, converted_of(done), "reshard_files_converted");
+        return converted == nullptr ? Result<void>()
+                                    : fill(converted, converted_of(done), "reshard_files_converted", of_version_0_2);
     });
 }
 

@@ -25,20 +25,22 @@ typedef struct reshard_files_options {
     const int64_t* shards;   ///< for zarr, multiples of the chunks; NULL: a file for each chunk
     int64_t dims;            ///< entries of `chunks` and of `shards`
     int64_t jobs;            ///< threads; 0: as many as processors, at most 8
-    int32_t verify;          ///< not 0: convert reads the new files again and compares checksums
-    int32_t resume;          ///< not 0: convert continues an earlier run of the same job
+    int32_t verify;          ///< not 0: convert and save read the new files again, load reads the old ones before
+    int32_t resume;          ///< not 0: convert and save continue an earlier run of the same job
     int32_t dry_run;         ///< not 0: convert only plans
     int32_t reserved;        ///< 0
-    /// Called by one thread of convert from time to time; NULL: no call.
+    /// Called by one thread of convert from time to time, and by rank 0 of save after each round; NULL: no call.
     void (*progress)(int64_t written_bytes, int64_t target_bytes, void* context);
-    void* context;  ///< for `progress`
+    void* context;        ///< for `progress`
+    const char* codec;    ///< for zarr, convert only: `zstd:3`, `none`; NULL: the codec of a zarr source, else none
+    const char* scratch;  ///< convert only: a folder for an intermediate file of two passes; NULL: one pass
 } reshard_files_options;
 
 /// The defaults. NULL in place of options means the same.
 #define RESHARD_FILES_OPTIONS_INITIALIZER                                                                            \
     {                                                                                                                \
         sizeof(reshard_files_options), NULL, NULL, NULL, NULL, 1073741824, 1048576, 5000000000, NULL, NULL, 0, 0, 0, \
-            0, 0, 0, NULL, NULL                                                                                      \
+            0, 0, 0, NULL, NULL, NULL, NULL                                                                          \
     }
 
 /// The result of a conversion, or of a dry run.
@@ -55,11 +57,12 @@ typedef struct reshard_files_converted {
     int64_t resumed;          ///< batches that an earlier run finished
     int32_t finished_before;  ///< 1: an earlier run finished the conversion
     int32_t verified;         ///< 1: all files were read again, and their checksums agree
+    int64_t passes;           ///< 2: through an intermediate file in `scratch`
 } reshard_files_converted;
 
 /// To be filled.
 #define RESHARD_FILES_CONVERTED_INITIALIZER \
-    { sizeof(reshard_files_converted), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(reshard_files_converted), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /// Converts `from` to `to`. The target gets its name when it is complete and on the disk. `converted` may be NULL.
 /// Errors: io (a file that cannot be read or contradicts its header, a full disk, `to` exists), mismatch, syntax
@@ -140,9 +143,9 @@ typedef struct reshard_files_tile {
 typedef struct reshard_loaded reshard_loaded;
 
 /// Fills this rank's tiles, as `target` lines of the rules say; without rules each rank gets all. Collective: all ranks
-/// together read each byte once. It uses the options rules, list, casts, memory_bytes, granule_bytes and jobs, which
-/// are the same on all ranks. Errors, on all ranks: as reshard_files_convert; mismatch (options that differ, more
-/// ranks asked for than there are), backend.
+/// together read each byte once, or twice with verify. It uses the options rules, list, casts, memory_bytes,
+/// granule_bytes, jobs and verify, which are the same on all ranks. Errors, on all ranks: as reshard_files_convert;
+/// mismatch (options that differ, more ranks asked for than there are), backend.
 int reshard_files_load(reshard_backend* backend, const char* path, const reshard_files_options* options,
                        reshard_loaded** loaded, reshard_error** error);
 int64_t reshard_loaded_count(const reshard_loaded* loaded);  ///< number of tiles, the same on all ranks; -1 for NULL
@@ -152,9 +155,9 @@ int reshard_loaded_tile(const reshard_loaded* loaded, int64_t number, reshard_fi
 
 /// Writes `count` tensors from the tiles of all ranks, as `source` lines of the rules say. Collective. Replicas are
 /// written once, except in the form ranks. It uses the options form, rules, casts, memory_bytes, granule_bytes,
-/// file_bytes_max, chunks, shards and jobs. All ranks see one file system. Errors, on all ranks: as
-/// reshard_files_convert; mismatch (tiles of another size than the rules say, tensors or options that differ), usage
-/// (rules without `source` lines), backend.
+/// file_bytes_max, chunks, shards, jobs, verify, resume and progress. All ranks see one file system. Errors, on all
+/// ranks: as reshard_files_convert; mismatch (tiles of another size than the rules say, tensors or options that
+/// differ), usage (rules without `source` lines), backend.
 int reshard_files_save(reshard_backend* backend, const char* path, const reshard_files_options* options,
                        const reshard_files_tile* tiles, int64_t count, reshard_error** error);
 

@@ -20,6 +20,7 @@ struct Loaded {
     std::vector<LoadedTile> tiles;  ///< in the same order on all ranks
     Index read_bytes = 0;           ///< of tensors, by this rank
     Index rounds = 0;               ///< of reading and exchanging
+    bool verified = false;          ///< all files were read before, and their checksums are right
 };
 
 /// Reads a checkpoint into the tiles that the rules give each rank. Collective. All ranks read about equal shares of
@@ -27,10 +28,12 @@ struct Loaded {
 /// cast, then moved by the plans of synthesize. Uses these options, which must be equal on all ranks: rules (without
 /// `target` lines each rank gets whole tensors), list, casts, memory (of buffers on each rank, beside the tiles),
 /// granule (one rank reads a tensor of fewer bytes), jobs (threads of each rank; 0: the processors of a node, divided
-/// by its ranks). Errors, on all ranks and with the reason of the first failed rank: as open_checkpoint, joined and
-/// apply_rules; io (a file that became shorter, or that differs between ranks); infeasible (less memory than a row of
-/// some tensor takes); mismatch (options that differ between ranks, rules for more ranks than the backend has);
-/// unsupported (a sum, a device's memory); backend.
+/// by its ranks), verify (reads all files first, each rank its part, and compares them with the checksums of their
+/// reshard.json). Errors, on all ranks and with the reason of the first failed rank: as open_checkpoint, joined and
+/// apply_rules; io (a file that became shorter, or that differs between ranks; with verify, bytes that changed and a
+/// reshard.json that is missing or of other files); infeasible (less memory than a row of some tensor takes); mismatch
+/// (options that differ between ranks, rules for more ranks than the backend has); unsupported (a sum, a device's
+/// memory); backend.
 [[nodiscard]] Result<Loaded> load(Backend& backend, const std::string& path, const ConvertOptions& options);
 
 /// A tensor on ranks.
@@ -43,19 +46,25 @@ struct SavedTile {
 
 /// The result of save.
 struct Saved {
-    Index target_bytes = 0;   ///< of all files
-    Index files = 0;          ///< of the target
-    Index written_bytes = 0;  ///< of tensors, by this rank
-    Index rounds = 0;         ///< of exchanging and writing
+    Index target_bytes = 0;        ///< of all files
+    Index files = 0;               ///< of the target
+    Index written_bytes = 0;       ///< of tensors, by this rank
+    Index rounds = 0;              ///< of exchanging and writing
+    Index resumed = 0;             ///< rounds that an earlier run had written
+    bool finished_before = false;  ///< an earlier run had finished it
+    bool verified = false;         ///< all files were read again, and their checksums are right
 };
 
 /// Writes tensors on ranks, placed by the `source` lines of the rules, to a checkpoint of options.form. Collective. All
 /// ranks must see one file system. They write about equal shares of every tensor. Replicas are written once, but
 /// Form::ranks has them in every file. Uses these options, as load does: form, rules, casts, memory (of buffers on each
-/// rank), granule, file_bytes_max, chunks, shards, jobs. As with convert, the target gets its name when everything is
-/// on the disk, and reshard.json has the checksums. Errors, on all ranks and with the reason of the first failed rank:
-/// as convert; usage (rules without `source` lines); mismatch (tiles of another size than the rules say, tensors or
-/// options that differ between ranks).
+/// rank), granule, file_bytes_max, chunks, shards, jobs, verify (the ranks read the files again, each its part),
+/// progress (on rank 0, after each round), resume. As with convert, the target gets its name when everything is on the
+/// disk, and reshard.json has the checksums. With resume a run that fails or is killed keeps what it has written. The
+/// next run writes only the rounds that are missing, if its options, its ranks and the bytes of its tiles are the same,
+/// and if the machine of rank 0 was not started again since. Otherwise it writes all. Errors, on all ranks and with the
+/// reason of the first failed rank: as convert; usage (rules without `source` lines); mismatch (tiles of another size
+/// than the rules say, tensors or options that differ between ranks).
 [[nodiscard]] Result<Saved> save(Backend& backend, const std::string& path, std::span<const SavedTile> tiles,
                                  const ConvertOptions& options);
 
