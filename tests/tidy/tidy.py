@@ -113,8 +113,8 @@ TRANSPORT = ["backends/common", "src/execute", "src/schedule", *KERNELS]
 MPI = ["backends/mpi/base", "backends/mpi/shm", "backends/mpi/messages", "backends/mpi"]
 NCCL = ["backends/nccl/base", "backends/nccl/kernels", "backends/nccl/prepare", "backends/nccl/launch", "backends/nccl"]
 FILES = ["files/base", "files/formats", "files/engine", "files", "files/ranks"]
-TOOL = ["tool/console", "tool/request", "tool/ranks", "tool/output", "tool/data", "tool/commands", "tool/commands/calibrate",
-        "tool/commands/explain", "tool/commands/schedule", "tool"]
+TOOL = ["tool/console", "tool/request", "tool/ranks", "tool/output", "tool/data", "tool/commands", "tool/commands/arguments",
+        "tool/commands/calibrate", "tool/commands/explain", "tool/commands/schedule", "tool"]
 C = ["bindings/c", "bindings/c/files", "bindings/c/mpi", "bindings/c/nccl"]
 ROOMS = {
     "src/base": ([], ["planner/integer", "result"]),

@@ -256,7 +256,7 @@ void add_job(Activities& program, std::istream& lines, int machines) {
 }
 
 std::vector<Shop> job_shops() {
-    std::ifstream lines(std::string(RESHARD_TESTS_DIR) + "/unit/program/job_shops.txt");
+    std::ifstream lines(RESHARD_TESTS_DIR "/unit/program/job_shops.txt");
     while (lines.peek() == '#') lines.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
     std::vector<Shop> shops;
     int jobs = 0;
