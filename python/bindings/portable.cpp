@@ -7,6 +7,7 @@
 #include "python/bindings/core.hpp"
 #include "python/bindings/plans.hpp"
 #include "reshard/emit/write.hpp"
+#include "reshard/planner/view.hpp"
 
 namespace reshard::python {
 namespace {
@@ -71,6 +72,21 @@ auto field(Value Operation::*member) {
     return [member](const NamedOperation& named) { return named.operation.*member; };
 }
 
+// The order that undoes a permutation. pre: it names each dimension once.
+std::vector<Index> inverse(const std::vector<Index>& order) {
+    std::vector<Index> back(order.size());
+    for (std::size_t i = 0; i < order.size(); ++i) back[static_cast<std::size_t>(order[i])] = static_cast<Index>(i);
+    return back;
+}
+
+// The program that begins at the source before its transposition.
+Result<TileProgram> portable_from(const Planned& planned, const std::vector<Index>& permute) {
+    Problem asked = planned.asked;
+    if (auto known = permuted(asked.source, permute); !known) return tl::unexpected(known.error());
+    asked.source = *permuted(asked.source, inverse(permute));
+    return portable(planned.made.plan(), asked, permute);
+}
+
 void add_operation(nb::module_& module) {
     nb::class_<NamedOperation>(module, "Operation", R"doc(One operation on the local tile: what all devices do at once.
 
@@ -80,14 +96,14 @@ shape on all devices. Positions are row-major positions in the mesh of TileProgr
 reshape: x.reshape(output_shape). transpose: x.transpose(permutation). reorder: runs of
 dimension 1, one after another. slice: the block of output_shape that begins at
 starts[position]. update_slice: the input becomes the block at starts[position] of neutral elements. mask: positions not in
-`keeps` get neutral elements. scale: x * times / over. reduce: dimension 0 is combined. all_gather: dimension 0 becomes the
+`keeps` get neutral elements. scale: x * times / over. cast: x as elements of `dtype`. reduce: dimension 0 is combined. all_gather: dimension 0 becomes the
 members' tiles one behind the other. all_to_all: dimension 0 is one block for each member; block j goes to member j, and
 member j's takes its place. reduce_scatter: member j gets the sum of all members' blocks j. all_reduce: the members' tiles
 combined. permute: each pair's source sends its tile to the target.)doc")
         .def_prop_ro(
             "kind", [](const NamedOperation& named) { return text_of(name(named.operation.kind)); },
             nb::sig("def kind(self, /) -> str"),
-            "reshape, transpose, reorder, slice, update_slice, mask, scale, reduce, all_gather, all_to_all, "
+            "reshape, transpose, reorder, slice, update_slice, mask, scale, cast, reduce, all_gather, all_to_all, "
             "reduce_scatter, "
             "all_reduce or permute.")
         .def_prop_ro(
@@ -131,6 +147,13 @@ combined. permute: each pair's source sends its tile to the target.)doc")
             "times", [](const NamedOperation& named) { return named.operation.factor.times; }, "scale: numerator.")
         .def_prop_ro(
             "over", [](const NamedOperation& named) { return named.operation.factor.over; }, "scale: denominator.")
+        .def_prop_ro(
+            "dtype",
+            [](const NamedOperation& named) -> nb::object {
+                if (named.operation.kind != OperationKind::cast) return nb::none();
+                return text_of(name(named.operation.dtype));
+            },
+            nb::sig("def dtype(self, /) -> str | None"), "cast: the element type after it, as Layout.dtype.")
         .def_prop_ro("reduction", reduction_of, nb::sig("def reduction(self, /) -> str | None"),
                      "sum, max, min or prod: how a reduction combines, or whose neutral element fills.")
         .def_prop_ro(
@@ -178,18 +201,21 @@ in two orders, or use parts of axes that no mesh has as axes).)doc")
         });
     module.def(
         "portable",
-        [](const Planned& planned) {
-            auto made = [&] {
+        [](const Planned& planned, const std::vector<Index>& permute) {
+            auto made = [&]() -> Result<TileProgram> {
                 const Unlocked unlocked;
-                return portable(planned.made.plan(), planned.asked);
+                return portable_from(planned, permute);
             }();
             return unwrap(std::move(made));
         },
-        "plan"_a, nb::sig("def portable(plan: Plan) -> TileProgram"),
+        "plan"_a, "permute"_a = nb::tuple(),
+        nb::sig("def portable(plan: Plan, permute: Sequence[int] = ()) -> TileProgram"),
         R"doc(The plan as operations on the local tile, each of which every array framework has.
 
 plan: of synthesize(..., vocabulary="collectives"). One collective for each step that communicates. The program begins and
 ends at the shapes that were asked about, also of a reshape.
+permute: the plan's source is source.permuted(permute), and the program begins at the tile of `source`. Dimension i of the
+target is then dimension permute[i] of the source.
 Errors: UnsupportedError (an exchange, or shards that do not divide).)doc");
 }
 

@@ -58,6 +58,8 @@ std::vector<Index> moved(std::vector<Index> index, const std::vector<Index>& sta
 Values local(const Operation& operation, std::size_t position, const Values& tile) {
     const Values nothing(count_of(operation.output), neutral(operation.combine));
     switch (operation.kind) {
+        case OperationKind::cast:  // values are whole numbers here
+            return tile;
         case OperationKind::transpose: {
             Values out(tile.size());
             for_each(operation.output, [&](const std::vector<Index>& index, std::size_t own) {

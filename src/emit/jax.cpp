@@ -7,6 +7,7 @@
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
 #include "src/emit/text.hpp"
+#include "src/tables/dtypes.hpp"
 
 namespace reshard {
 
@@ -24,7 +25,8 @@ bool wide(DType dtype) { return size_of(dtype) == (is_complex(dtype) ? 16 : 8); 
 
 class JaxText {
 public:
-    JaxText(const TileProgram& program, Mesh mesh) : program_(program), mesh_(std::move(mesh)) {
+    JaxText(const TileProgram& program, Mesh mesh)
+        : program_(program), mesh_(std::move(mesh)), dtype_(program.source.dtype) {
         std::vector<std::string> names;
         for (const Axis& axis : mesh_.axes) names.push_back(axis.name);
         all_axes_ = quoted(names);
@@ -40,7 +42,8 @@ public:
         if (body.find("lax.") != std::string::npos) made += "from jax import lax\n";
         made += fmt::format("from jax.sharding import AxisType, {}NamedSharding, PartitionSpec as P\n",
                             mesh_.devices.in_order() ? "" : "Mesh, ");
-        if (wide(program_.source.dtype)) made += "\njax.config.update(\"jax_enable_x64\", True)\n";
+        if (wide(program_.source.dtype) || wide(program_.target.dtype))
+            made += "\njax.config.update(\"jax_enable_x64\", True)\n";
         made += "\n" + mesh_line();
         made += fmt::format("source = NamedSharding(mesh, {})\n", spec(program_.source));
         made += fmt::format("target = NamedSharding(mesh, {})\n", spec(program_.target));
@@ -124,7 +127,6 @@ private:
     }
 
     std::string move() {
-        const DType dtype = program_.source.dtype;
         std::string body;
         if (!program_.source.unreduced.empty()) body += "    tile = tile[0]\n";
         const std::vector<Operation>& operations = program_.operations;
@@ -143,8 +145,8 @@ private:
         if (flat_ && !mesh_.devices.in_order()) position = fmt::format("jnp.asarray(positions)[{}]", position);
         position = uses_position_ ? fmt::format("    position = {}\n", position) : "";
         return fmt::format("def move(tile{}):\n    \"\"\"One device's tile, {} to {}.\"\"\"\n{}{}",
-                           flat_ ? ", axes" : "", shape_text(dtype, extents_of(program_.source)),
-                           shape_text(dtype, extents_of(program_.target)), position, body);
+                           flat_ ? ", axes" : "", shape_text(program_.source.dtype, extents_of(program_.source)),
+                           shape_text(program_.target.dtype, extents_of(program_.target)), position, body);
     }
 
     static std::string shape_note(const Operation& operation) {
@@ -220,13 +222,12 @@ private:
     }
 
     std::string neutral(Combine combine) {
-        const DType dtype = program_.source.dtype;
-        if (combine == Combine::sum) return dtype == DType::boolean ? "False" : "0";
-        if (combine == Combine::prod) return dtype == DType::boolean ? "True" : "1";
+        if (combine == Combine::sum) return dtype_ == DType::boolean ? "False" : "0";
+        if (combine == Combine::prod) return dtype_ == DType::boolean ? "True" : "1";
         const bool lowest = combine == Combine::max;
-        if (dtype == DType::boolean) return lowest ? "False" : "True";
+        if (dtype_ == DType::boolean) return lowest ? "False" : "True";
         uses_numpy_ = true;
-        if (is_floating(dtype)) return lowest ? "-jnp.inf" : "jnp.inf";
+        if (is_floating(dtype_)) return lowest ? "-jnp.inf" : "jnp.inf";
         return fmt::format("jnp.iinfo(tile.dtype).{}", lowest ? "min" : "max");
     }
 
@@ -277,6 +278,10 @@ private:
                 if (operation.factor.over != 1) scaled += fmt::format(" / {}", operation.factor.over);
                 return scaled;
             }
+            case OperationKind::cast:
+                uses_numpy_ = true;
+                dtype_ = operation.dtype;
+                return fmt::format("tile.astype(jnp.{})", tables::row(dtype_).long_name);
             case OperationKind::reduce: {
                 const std::string_view by = operation.combine == Combine::max    ? "max(axis=0)"
                                             : operation.combine == Combine::min  ? "min(axis=0)"
@@ -311,6 +316,7 @@ private:
 
     const TileProgram& program_;
     Mesh mesh_;
+    DType dtype_;  // of the tile, where the text is written
     std::string all_axes_;
     std::string constants_;
     int count_ = 0;

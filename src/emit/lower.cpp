@@ -76,6 +76,9 @@ public:
             case OperationKind::scale:
                 add(OperationKind::scale, shape_).factor = stage.factor;
                 return;
+            case OperationKind::cast:
+                add(OperationKind::cast, shape_).dtype = stage.made;
+                return;
             case OperationKind::permute:
                 add(OperationKind::permute, shape_).pairs = positions.of_devices(stage.pairs);
                 return;
@@ -255,14 +258,16 @@ Result<void> same_on_devices(const Layout& asked, const Layout& planned) {
                 fmt::format("the plan is no answer to this question: it sees an end as {}", format(planned)));
 }
 
-// The steps between two views.
-Result<void> append_run(const Plan& plan, std::size_t first, Operations& made) {
-    if (plan.steps.empty()) return {};
+// The steps between two views. The tile is in this order before them, and row-major after them.
+Result<void> append_run(const Plan& plan, std::size_t first, Order order, Operations& made) {
+    const TileEnds ends{order, extents_of(plan.target), size_of(plan.target.dtype)};
+    if (plan.steps.empty()) {
+        made.transpose(order, row_major(ends.target));
+        return {};
+    }
     RESHARD_TRY(auto& stages, stages_of(plan, first));
-    const TileEnds ends{extents_of(plan.source), extents_of(plan.target), size_of(plan.source.dtype)};
-    made.reshape(ends.source);
+    if (order == row_major(extents_of(plan.source))) made.reshape(extents_of(plan.source));
     const std::vector<Chosen> chosen = split_gathers(stages, ends).choices;
-    Order order = row_major(ends.source);
     const auto go = [&](const Order& to, const std::vector<Index>& tile) {
         const std::vector<Order> path = way(order, to, tile);
         for (std::size_t i = 1; i < path.size(); ++i) made.transpose(path[i - 1], path[i]);
@@ -280,14 +285,16 @@ Result<void> append_run(const Plan& plan, std::size_t first, Operations& made) {
 // tile. A dimension that is cut in pieces has its indices in the order of shards while the steps run.
 class Runs {
 public:
-    Runs(const Plan& plan, Operations& made) : plan_(plan), made_(made), run_(from(plan.source)) {}
+    // The source's tile is in this order.
+    Runs(const Plan& plan, Order order, Operations& made)
+        : plan_(plan), made_(made), run_(from(plan.source)), order_(std::move(order)) {}
 
     Result<void> append() {
         for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
             const Step& step = plan_.steps[i];
             if (step.kind == StepKind::view) {
                 RESHARD_CHECK(finish(i + 1));
-                run_ = from(step.layout);
+                begin(step.layout);
                 continue;
             }
             const Layout& before = layout_before(plan_, i);
@@ -313,14 +320,19 @@ private:
     }
 
     Result<void> finish(std::size_t next) {
-        RESHARD_CHECK(append_run(run_, first_, made_));
+        RESHARD_CHECK(append_run(run_, first_, order_, made_));
         first_ = next;
         return {};
     }
 
+    void begin(const Layout& layout) {
+        run_ = from(layout);
+        order_ = row_major(extents_of(layout));
+    }
+
     Result<void> reorder(std::size_t next, const Layout& layout, std::size_t dim, std::vector<Interval> runs) {
         RESHARD_CHECK(finish(next));
-        run_ = from(layout);
+        begin(layout);
         made_.reorder(extents_of(layout), dim, std::move(runs));
         return {};
     }
@@ -339,37 +351,36 @@ private:
     const Plan& plan_;
     Operations& made_;
     Plan run_;
+    Order order_;  // of the tile before the run
     std::size_t first_ = 0;
 };
 
 }  // namespace
 
-Result<void> has_program(const Problem& asked) {
-    for (const Layout* end : {&asked.source, &asked.target}) {
-        RESHARD_CHECK(validate(*end));
-        RESHARD_CHECK(has_equal_tiles(*end));
-    }
-    if (same_devices(asked.source.mesh, asked.target.mesh)) return {};
-    return fail(Code::unsupported,
-                fmt::format("the source stands on mesh {} and the target on mesh {}; a tile program needs the same "
-                            "devices at both ends",
-                            format(asked.source.mesh), format(asked.target.mesh)));
-}
-
-Result<TileProgram> portable(const Plan& plan, const Problem& asked) {
+Result<TileProgram> portable(const Plan& plan, const Problem& asked, std::span<const Index> permute) {
     RESHARD_CHECK(has_program(asked));
     for (const Layout* end : {&asked.source, &asked.target, &plan.source, &plan.target})
         if (device_count(*end) > devices_max)
             return fail(Code::unsupported, fmt::format("a program for {} devices; at most {} are listed in its groups",
                                                        device_count(*end), devices_max));
     RESHARD_CHECK(check(plan));
-    RESHARD_TRY(const auto& seen, in_common_view(asked.source, asked.target));
+    RESHARD_TRY(const auto& source, permuted(asked.source, permute));
+    Layout target = asked.target;
+    target.dtype = source.dtype;
+    RESHARD_TRY(auto& seen, in_common_view(source, target));
+    seen.second.dtype = asked.target.dtype;
     RESHARD_CHECK(same_on_devices(seen.first, plan.source));
     RESHARD_CHECK(same_on_devices(seen.second, plan.target));
     TileProgram program{asked.source, asked.target, {}};
     Operations made(asked.source.mesh, extents_of(asked.source), program.operations);
     // An array that has no elements needs no move.
-    if (elements_of(extents_of(plan.source)) > 0) RESHARD_CHECK(Runs(plan, made).append());
+    if (elements_of(extents_of(plan.source)) > 0) {
+        const std::vector<Index> extents = extents_of(source);
+        const Order held = transposed(extents, permute);
+        const auto order = reshaped(held, extents, extents_of(plan.source));
+        if (!order) made.transpose(held, row_major(extents));
+        RESHARD_CHECK(Runs(plan, order.value_or(row_major(extents_of(plan.source))), made).append());
+    }
     made.reshape(extents_of(asked.target));
     permute_behind_all_to_alls(program.operations);
     return program;

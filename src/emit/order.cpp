@@ -25,6 +25,32 @@ Order row_major(const std::vector<Index>& extents) {
     return order;
 }
 
+Order transposed(const std::vector<Index>& extents, std::span<const Index> permute) {
+    if (permute.empty()) return row_major(extents);
+    Order order(extents.size());
+    for (std::size_t i = 0; i < extents.size(); ++i) order[static_cast<std::size_t>(permute[i])] = {i, extents[i], 1};
+    return merged(std::move(order));
+}
+
+std::optional<Order> reshaped(const Order& order, const std::vector<Index>& from, const std::vector<Index>& to) {
+    const auto below = [](const std::vector<Index>& extents) {  // elements of one index of each dimension
+        std::vector<Index> strides(extents.size(), 1);
+        for (std::size_t i = extents.size(); i-- > 1;) strides[i - 1] = strides[i] * extents[i];
+        return strides;
+    };
+    const std::vector<Index> before = below(from);
+    const std::vector<Index> after = below(to);
+    Order made;
+    for (const Digit& digit : order) made.push_back({0, digit.size, digit.stride * before[digit.dim]});
+    for (const Index border : after)
+        if (!cut(made, 0, border)) return std::nullopt;
+    for (Digit& digit : made) {
+        while (digit.stride < after[digit.dim]) ++digit.dim;
+        digit.stride /= after[digit.dim];
+    }
+    return merged(std::move(made));
+}
+
 std::vector<Index> sizes_of(const Order& order) {
     std::vector<Index> sizes;
     for (const Digit& digit : order) sizes.push_back(digit.size);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "reshard/planner/integer.hpp"
@@ -24,6 +25,13 @@ using Order = std::vector<Digit>;
 [[nodiscard]] Order merged(Order order);
 /// A row-major tile, merged.
 [[nodiscard]] Order row_major(const std::vector<Index>& extents);
+/// The order in memory of a row-major tile whose dimensions are seen in another order: dimension i of `extents` is
+/// dimension permute[i] of the tile. An empty `permute` leaves the order.
+[[nodiscard]] Order transposed(const std::vector<Index>& extents, std::span<const Index> permute);
+/// The same memory as digits of another shape, whose row-major order has the elements in the same order. nullopt if a
+/// digit would be cut at a place that does not divide it.
+[[nodiscard]] std::optional<Order> reshaped(const Order& order, const std::vector<Index>& from,
+                                            const std::vector<Index>& to);
 [[nodiscard]] std::vector<Index> sizes_of(const Order& order);
 [[nodiscard]] Index elements_of(const Order& order);
 [[nodiscard]] Index elements_of(const std::vector<Index>& extents);

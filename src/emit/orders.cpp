@@ -127,13 +127,13 @@ struct State {
 
 class Chooser {
 public:
-    Chooser(const std::vector<Stage>& stages, Index bytes) : stages_(stages), bytes_(bytes) {}
+    explicit Chooser(const std::vector<Stage>& stages) : stages_(stages) {}
 
-    Orders choose(const std::vector<Index>& source, const std::vector<Index>& target) {
-        std::vector<State> states = {{row_major(source)}};
+    Orders choose(const TileEnds& ends) {
+        std::vector<State> states = {{ends.source}};
         for (std::size_t i = 0; i < stages_.size(); ++i) states = past(i, states);
-        const Order end = row_major(target);
-        for (State& state : states) add(state, end, target);
+        const Order end = row_major(ends.target);
+        for (State& state : states) add(state, end, ends.target, ends.bytes);
         State& best = *std::ranges::min_element(states, less);
         return {std::move(best.choices), best.cost};
     }
@@ -143,8 +143,8 @@ private:
         return std::tuple(a.cost, a.copies, a.jumps) < std::tuple(b.cost, b.copies, b.jumps);
     }
 
-    void add(State& state, const Order& to, const std::vector<Index>& extents) const {
-        const Index cost = copied(state.order, to, extents, bytes_);
+    static void add(State& state, const Order& to, const std::vector<Index>& extents, Index bytes) {
+        const Index cost = copied(state.order, to, extents, bytes);
         state.cost = saturating_add(state.cost, cost);
         state.copies += cost > 0 ? 1 : 0;
         state.order = to;
@@ -172,7 +172,7 @@ private:
         std::map<Order, State> best;
         const auto reach = [&](const State& from, Chosen chosen) {
             State next = from;
-            add(next, merged(chosen.order), stage.before);
+            add(next, merged(chosen.order), stage.before, size_of(stage.dtype));
             next.order = behind(stage, chosen);
             next.jumps += in_mesh_order(stage, chosen.rotation) ? 0 : 1;
             next.choices.push_back(std::move(chosen));
@@ -199,14 +199,11 @@ private:
     }
 
     const std::vector<Stage>& stages_;
-    Index bytes_;
 };
 
 }  // namespace
 
-Orders choose_orders(const std::vector<Stage>& stages, const TileEnds& ends) {
-    return Chooser(stages, ends.bytes).choose(ends.source, ends.target);
-}
+Orders choose_orders(const std::vector<Stage>& stages, const TileEnds& ends) { return Chooser(stages).choose(ends); }
 
 Orders split_gathers(std::vector<Stage>& stages, const TileEnds& ends) {
     Orders orders = choose_orders(stages, ends);

@@ -17,11 +17,11 @@ struct Orders {
     Index cost = 0;
 };
 
-/// The tile's extents at both ends, and the bytes of one element.
+/// The tile at both ends.
 struct TileEnds {
-    std::vector<Index> source;
-    std::vector<Index> target;
-    Index bytes = 1;
+    Order source;               ///< its order before the first stage
+    std::vector<Index> target;  ///< its extents after the last stage, in row-major order
+    Index bytes = 1;            ///< of an element of the target
 };
 
 [[nodiscard]] Orders choose_orders(const std::vector<Stage>& stages, const TileEnds& ends);

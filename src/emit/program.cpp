@@ -5,13 +5,15 @@
 #include <fmt/ranges.h>
 
 #include "reshard/text.hpp"
+#include "src/base/try.hpp"
+#include "src/emit/stages.hpp"
 
 namespace reshard {
 
 std::string_view name(OperationKind kind) {
-    constexpr std::array<std::string_view, 13> names = {
-        "reshape", "transpose",  "reorder",    "slice",          "update_slice", "mask",   "scale",
-        "reduce",  "all_gather", "all_to_all", "reduce_scatter", "all_reduce",   "permute"};
+    constexpr std::array<std::string_view, 14> names = {
+        "reshape", "transpose", "reorder",    "slice",      "update_slice",   "mask",       "scale",
+        "cast",    "reduce",    "all_gather", "all_to_all", "reduce_scatter", "all_reduce", "permute"};
     return names[static_cast<std::size_t>(kind)];
 }
 
@@ -63,6 +65,7 @@ std::string format(const Operation& operation) {
     if (!operation.groups.empty()) text += fmt::format(" in {}", operation.groups);
     for (const SourceTargetPair& pair : operation.pairs) text += fmt::format(" {}>{}", pair.source, pair.target);
     if (operation.kind == OperationKind::mask) text += fmt::format(" on {}", operation.keeps);
+    if (operation.kind == OperationKind::cast) text += fmt::format(" to {}", name(operation.dtype));
     if (operation.factor != Scale{}) text += fmt::format(" * {} / {}", operation.factor.times, operation.factor.over);
     constexpr std::array<std::string_view, 5> reductions = {"", " (sum)", " (max)", " (min)", " (prod)"};
     return text.append(reductions[static_cast<std::size_t>(operation.combine)]);
@@ -72,6 +75,18 @@ std::string format(const TileProgram& program) {
     std::string text = fmt::format("mesh {}\nsource {}\n", format(program.source.mesh), format(program.source));
     for (const Operation& operation : program.operations) text += format(operation) + "\n";
     return text + fmt::format("target {}\n", format(program.target));
+}
+
+Result<void> has_program(const Problem& asked) {
+    for (const Layout* end : {&asked.source, &asked.target}) {
+        RESHARD_CHECK(validate(*end));
+        RESHARD_CHECK(has_equal_tiles(*end));
+    }
+    if (same_devices(asked.source.mesh, asked.target.mesh)) return {};
+    return fail(Code::unsupported,
+                fmt::format("the source stands on mesh {} and the target on mesh {}; a tile program needs the same "
+                            "devices at both ends",
+                            format(asked.source.mesh), format(asked.target.mesh)));
 }
 
 }  // namespace reshard

@@ -55,9 +55,9 @@ public:
 
     std::string text() {
         const std::string source = type(extents_of(program_.source));
-        const std::string target = type(extents_of(program_.target));
         std::string held = "%tile";
         for (const Operation& operation : program_.operations) held = add(operation, held);
+        const std::string target = type(extents_of(program_.target));
         return fmt::format(
             "// {}.\n// What one replica does with its tile; replica i stands at position i of the mesh. Written by "
             "`reshard emit --to stablehlo`.\n"
@@ -215,6 +215,11 @@ private:
                 return masked(operation, held);
             case OperationKind::scale:
                 return scaled(operation, held);
+            case OperationKind::cast: {
+                const std::string before = type(operation.input);
+                dtype_ = operation.dtype;
+                return value(fmt::format("stablehlo.convert {} : ({}) -> {}", held, before, type(operation.output)));
+            }
             case OperationKind::reduce: {
                 const std::string start = filled({}, operation.combine);
                 return value(fmt::format(
@@ -242,7 +247,7 @@ private:
     }
 
     const TileProgram& program_;
-    const DType dtype_;
+    DType dtype_;  // of the tile, where the text is written
     std::string body_;
     std::string replica_;
     int count_ = 0;

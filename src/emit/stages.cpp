@@ -145,7 +145,7 @@ public:
             case StepKind::view:  // no stage: portable reshapes the tile
                 return {};
             case StepKind::cast:
-                return fail(Code::unsupported, "a tile program keeps the element type: cast the tile beside it");
+                return cast();
             case StepKind::exchange:
                 break;
         }
@@ -157,13 +157,33 @@ private:
     Stage& add(OperationKind kind) {
         std::vector<Index> after = extents_of(step_.layout);
         stages_.push_back({kind, &before_.mesh, extents_, after});
+        stages_.back().dtype = before_.dtype;
         extents_ = std::move(after);
         return stages_.back();
     }
 
+    Result<void> cast() {
+        const DType to = step_.layout.dtype;
+        if (before_.dtype == DType::f64 && size_of(to) < size_of(DType::f32))
+            return fail(Code::unsupported,
+                        fmt::format("the frameworks round f64 to f32 first and then to {}, and a cast "
+                                    "rounds once; cast to f32",
+                                    name(to)));
+        add(OperationKind::cast).made = to;
+        return {};
+    }
+
     void scale(Scale factor) {
         if (factor != Scale{})
-            stages_.push_back({OperationKind::scale, &before_.mesh, extents_, extents_, {}, {}, factor});
+            stages_.push_back({OperationKind::scale,
+                               &before_.mesh,
+                               extents_,
+                               extents_,
+                               {},
+                               {},
+                               factor,
+                               Combine::copy,
+                               before_.dtype});
     }
 
     void reduce() {

@@ -24,6 +24,8 @@ struct Stage {
     std::vector<SourceTargetPair> pairs = {};     ///< permute: devices
     Scale factor = {};                            ///< scale
     Combine combine = Combine::copy;              ///< as Operation::combine; also of a reduce_scatter
+    DType dtype = DType::f32;                     ///< of the elements before it
+    DType made = DType::f32;                      ///< cast: of the elements after it
 };
 
 /// The extents of the tile of every device. pre: has_equal_tiles

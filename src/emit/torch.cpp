@@ -5,6 +5,7 @@
 
 #include "src/base/try.hpp"
 #include "src/emit/text.hpp"
+#include "src/tables/dtypes.hpp"
 
 namespace reshard {
 
@@ -12,7 +13,8 @@ namespace {
 
 class TorchText {
 public:
-    explicit TorchText(const TileProgram& program) : program_(program), mesh_(program.source.mesh) {}
+    explicit TorchText(const TileProgram& program)
+        : program_(program), mesh_(program.source.mesh), dtype_(program.source.dtype) {}
 
     Result<std::string> text() {
         RESHARD_TRY(const auto& body, move());
@@ -101,14 +103,13 @@ private:
             body += lines;
         }
         body += fmt::format("    return tile{}\n", views);
-        const DType dtype = program_.source.dtype;
         const std::string_view index = mesh_.devices.in_order() ? "dist.get_rank()" : "devices.index(dist.get_rank())";
         const std::string position = uses_position_ ? fmt::format("    position = {}\n", index) : "";
         if (uses_position_ && !mesh_.devices.in_order())
             constants_ += fmt::format("devices = [{}]\n", fmt::join(mesh_.devices.devices(), ", "));
         return fmt::format("def move(tile, groups):\n    \"\"\"This rank's tile, {} to {}.\"\"\"\n{}{}",
-                           shape_text(dtype, extents_of(program_.source)),
-                           shape_text(dtype, extents_of(program_.target)), position, body);
+                           shape_text(program_.source.dtype, extents_of(program_.source)),
+                           shape_text(program_.target.dtype, extents_of(program_.target)), position, body);
     }
 
     std::string start(const Operation& operation, std::size_t dim) {
@@ -132,11 +133,10 @@ private:
     }
 
     std::string neutral(Combine combine) const {
-        const DType dtype = program_.source.dtype;
         if (combine == Combine::sum || combine == Combine::prod) return combine == Combine::sum ? "0" : "1";
         const bool lowest = combine == Combine::max;
-        if (dtype == DType::boolean) return lowest ? "False" : "True";
-        if (is_floating(dtype)) return lowest ? "-float(\"inf\")" : "float(\"inf\")";
+        if (dtype_ == DType::boolean) return lowest ? "False" : "True";
+        if (is_floating(dtype_)) return lowest ? "-float(\"inf\")" : "float(\"inf\")";
         return fmt::format("torch.iinfo(tile.dtype).{}", lowest ? "min" : "max");
     }
 
@@ -175,6 +175,10 @@ private:
                 if (operation.factor.over != 1) scaled += fmt::format(" / {}", operation.factor.over);
                 return assigned(scaled);
             }
+            case OperationKind::cast:  // a permuted view becomes dense, since a collective may be next
+                dtype_ = operation.dtype;
+                return assigned(fmt::format("tile.to(torch.{}, memory_format=torch.contiguous_format)",
+                                            tables::row(dtype_).long_name));
             case OperationKind::reduce:
                 return assigned(operation.combine == Combine::max    ? "tile.amax(0)"
                                 : operation.combine == Combine::min  ? "tile.amin(0)"
@@ -223,6 +227,7 @@ private:
 
     const TileProgram& program_;
     const Mesh& mesh_;
+    DType dtype_;  // of the tile, where the text is written
     std::vector<std::string> groups_;
     std::string constants_;
     bool names_axes_ = false;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "reshard/emit/interpret.hpp"
+#include "reshard/planner/view.hpp"
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 #include "support/anywhere.hpp"
@@ -48,16 +49,36 @@ bool reduces_prod(const Plan& plan) {
     return false;
 }
 
-// The fault of a plan's program; empty if it is right.
-std::string fault(const Plan& plan, const Problem& asked) {
-    const auto program = portable(plan, asked);
+// The tiles of the array before its transposition. Dimension i of `extents` is dimension order[i] of the result.
+Tiles before(const Tiles& tiles, const Layout& permuted, const std::vector<Index>& order) {
+    if (order.empty()) return tiles;
+    std::vector<Index> strides(order.size(), 1);  // in the result, of each dimension of `permuted`
+    for (std::size_t i = 0; i < order.size(); ++i)
+        for (std::size_t k = 0; k < order.size(); ++k)
+            if (order[k] > order[i]) strides[i] *= tile_extent(permuted.dims[k]);
+    Tiles made = tiles;
+    for (std::size_t device = 0; device < tiles.size(); ++device)
+        for (std::size_t position = 0; position < tiles[device].size(); ++position) {
+            auto rest = static_cast<Index>(position);
+            Index at = 0;
+            for (std::size_t i = order.size(); i-- > 0; rest /= tile_extent(permuted.dims[i]))
+                at += rest % tile_extent(permuted.dims[i]) * strides[i];
+            made[device][static_cast<std::size_t>(at)] = tiles[device][position];
+        }
+    return made;
+}
+
+// The fault of a plan's program; empty if it is right. The plan begins at the transposed source.
+std::string fault(const Plan& plan, const Problem& asked, const std::vector<Index>& order = {}) {
+    const auto program = portable(plan, asked, order);
     if (!program) return "no program: " + describe(program.error());
     const auto tiles = distribute(plan.source, array_of(plan.source));
     if (!tiles) return "no tiles: " + describe(tiles.error());
     const Tiles source = small(*tiles);
     const auto expected = simulate(plan, source);
     if (!expected) return "no simulation: " + describe(expected.error());
-    const auto found = interpret(*program, times(source, divisor(plan.source)));
+    const Tiles given = before(source, permuted(asked.source, order).value(), order);
+    const auto found = interpret(*program, times(given, divisor(plan.source)));
     if (!found) return "not interpreted: " + describe(found.error());
     if (*found != times(*expected, divisor(plan.target))) return "wrong tiles";
     const auto verdict = check(plan);
@@ -163,24 +184,43 @@ TEST(PortableMeaning, RandomPairs) {
     EXPECT_GT(refined, cases(300));
 }
 
-// Two lists of devices, reshapes, partial averages: the program answers the problem, not only the plan.
+// Two lists of devices, reshapes, partial averages, casts, transpositions: the program answers the problem, not only
+// the plan.
 TEST(PortableMeaning, AnyQuestion) {
     int ran = 0;
+    int cast = 0;
+    int transposed = 0;
     check_property(cases(3000), [&] {
-        const Problem asked = problem_of(*questions(8));
-        const auto made = synthesize(asked, {.vocabulary = Vocabulary::collectives});
+        Problem asked = problem_of(*questions(8));
+        std::mt19937_64 random(*rc::gen::arbitrary<std::uint64_t>());
+        if (random() % 2 == 0) asked.target.dtype = random() % 2 == 0 ? DType::f32 : DType::f64;
+        const auto made = synthesize(asked, {.vocabulary = Vocabulary::collectives, .cast = true});
         if (!made) return;
-        if (const auto program = portable(made->plan(), asked); !program) {
+        // Dimension i is dimension order[i] of the source that the program begins at.
+        std::vector<Index> order;
+        if (random() % 2 == 0) {
+            order.resize(asked.source.dims.size());
+            std::iota(order.begin(), order.end(), Index{0});
+            std::ranges::shuffle(order, random);
+            const std::vector<Dim> dims = asked.source.dims;
+            for (std::size_t i = 0; i < dims.size(); ++i)
+                asked.source.dims[static_cast<std::size_t>(order[i])] = dims[i];
+        }
+        if (const auto program = portable(made->plan(), asked, order); !program) {
             RC_LOG() << program.error().message;
             RC_ASSERT(program.error().code == Code::unsupported);
             return;
         }
-        const std::string wrong = fault(made->plan(), asked);
+        const std::string wrong = fault(made->plan(), asked, order);
         RC_LOG() << format(made->plan()) << wrong;
         RC_ASSERT(wrong == "");
         ++ran;
+        cast += asked.source.dtype != asked.target.dtype ? 1 : 0;
+        transposed += std::ranges::is_sorted(order) ? 0 : 1;
     });
     EXPECT_GT(ran, cases(100));
+    EXPECT_GT(cast, cases(10));
+    EXPECT_GT(transposed, cases(10));
 }
 
 // A cut in pieces of one length that gives each shard as many: in every round each shard has one piece. Rounds have one
@@ -268,6 +308,22 @@ TEST(PortableMeaning, CutsThatAreDigitsTakeOneAllToAll) {
     using enum OperationKind;
     EXPECT_EQ(kinds("f64[65536@x,512]", "f64[65536@x/256,512]"),
               (std::vector{reshape, transpose, all_to_all, reshape}));
+}
+
+// The transposition is part of the copy that brings the blocks of the all_to_all together, and the narrower type
+// travels.
+TEST(PortableMeaning, ATranspositionIsPartOfTheFirstCopy) {
+    const Mesh mesh{{"x", 8}};
+    const Layout source = *parse_layout(mesh, "f32[4096@x,2048]");
+    const Problem asked{source, *parse_layout(mesh, "bf16[2048@x,4096]")};
+    const std::vector<Index> order = {1, 0};
+    const auto made = synthesize({permuted(source, order).value(), asked.target},
+                                 {.vocabulary = Vocabulary::collectives, .cast = true});
+    std::vector<OperationKind> found;
+    const TileProgram program = portable(made->plan(), asked, order).value();
+    for (const Operation& operation : program.operations) found.push_back(operation.kind);
+    using enum OperationKind;
+    EXPECT_EQ(found, (std::vector{cast, reshape, transpose, all_to_all, reshape, transpose}));
 }
 
 TEST(PortableMeaning, GathersOfSeveralDimensionsAreSplitWhereItSavesCopies) {

@@ -56,6 +56,8 @@ def run_locally(one, tile, position):
         return tile.transpose(one.permutation)
     if one.kind == "reorder":
         return numpy.concatenate([tile[:, begin:end] for begin, end in one.runs], axis=1)
+    if one.kind == "cast":
+        return tile.astype(reshard.parse_layout("", f"{one.dtype}[]").numpy_dtype)
     if one.kind == "scale":
         return tile * one.times / one.over
     if one.kind == "reduce":
@@ -99,6 +101,24 @@ class Programs(unittest.TestCase):
         zigzag = self.moved("cp=2", "f64[16@cp[4:0,8:1,12:1,16:0],8]", "f64[16,8@cp]").operations
         self.assertEqual([one.runs for one in zigzag if one.kind == "reorder"], [[(0, 4), (8, 16), (4, 8)]])
         self.moved("cp=2", "f64[16,8@cp]", "f64[16@cp[4:0,8:1,12:1,16:0],8]")
+
+    def test_casts_and_transpositions(self):
+        source, target = reshard.parse_layout("x=4", "f32[16@x,8,4]"), reshard.parse_layout("x=4", "bf16[4,16,8@x]")
+        plan = reshard.synthesize(source.permuted((2, 0, 1)), target, cast=True, vocabulary="collectives")
+        program = reshard.portable(plan, permute=(2, 0, 1))
+        self.assertEqual((program.source, program.target), (source, target))
+        casts = [one for one in program.operations if one.dtype is not None]
+        self.assertEqual([(one.kind, one.dtype) for one in casts], [("cast", "bf16")])
+        array = (numpy.arange(512, dtype="f4") / numpy.float32(7)).reshape(16, 8, 4)
+        tiles = reshard.split(array, source)
+        for one in program.operations:
+            tiles = run(one, tiles)
+        moved = reshard.join(tiles, target)
+        numpy.testing.assert_array_equal(moved, array.transpose(2, 0, 1).astype(target.numpy_dtype))
+        with self.assertRaisesRegex(reshard.InputError, "does not name each of 0 to 2 once"):
+            reshard.portable(plan, permute=(0, 0, 1))
+        with self.assertRaisesRegex(reshard.UnsupportedError, "round f64 to f32 first and then to bf16"):
+            program_of("x=4", "f64[16@x]", "bf16[16]", cast=True)
 
     def test_a_wide_all_to_all_is_one_collective(self):
         program = program_of("x=2,y=4", "f32[16,8@x,16@y]", "f32[16@(x,y),8,16]")

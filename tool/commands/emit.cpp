@@ -27,12 +27,14 @@ Result<int> emit(const Arguments& arguments) {
     Question question = arguments.question;
     question.vocabulary = question.vocabulary.value_or("collectives");
     RESHARD_TRY(const auto& asked, understand(question));
-    if (!asked.keeps_places())
-        return fail(Code::unsupported, "a tile program neither transposes nor pads: change the tile beside it");
+    if (asked.changes.fill)
+        return fail(Code::unsupported,
+                    "a tile program does not pad, since padded tiles differ in shape on the way: pad "
+                    "the array before it, or strip it after it");
     RESHARD_CHECK(has_program(asked.written));
     remark(asked.note);
     RESHARD_TRY(const auto& made, planned(asked, question));
-    RESHARD_TRY(const auto& program, portable(made.plan(), asked.written));
+    RESHARD_TRY(const auto& program, portable(made.plan(), asked.written, asked.changes.permute));
     RESHARD_TRY(const auto& text, write(program, framework));
     if (!arguments.json) {
         answer(text);

@@ -16,6 +16,7 @@ enum class OperationKind {
     update_slice,    ///< the input becomes the block at starts[position] of an output whose other elements are neutral
     mask,            ///< positions of `keeps` keep the tile, all others get a tile of neutral elements
     scale,           ///< each element times factor.times, divided by factor.over
+    cast,            ///< each element as one of `dtype`, rounded once to nearest even
     reduce,          ///< dimension 0 goes: its entries are combined in order
     all_gather,      ///< dimension 0 becomes g times as long: the tiles of the group's members, in order
     all_to_all,      ///< dimension 0 is g blocks: block j goes to member j, and the block of member j takes its place
@@ -25,11 +26,11 @@ enum class OperationKind {
 };
 
 /// Every kind, in order.
-inline constexpr std::array<OperationKind, 13> all_operation_kinds = {
-    OperationKind::reshape,      OperationKind::transpose,  OperationKind::reorder,        OperationKind::slice,
-    OperationKind::update_slice, OperationKind::mask,       OperationKind::scale,          OperationKind::reduce,
-    OperationKind::all_gather,   OperationKind::all_to_all, OperationKind::reduce_scatter, OperationKind::all_reduce,
-    OperationKind::permute};
+inline constexpr std::array<OperationKind, 14> all_operation_kinds = {
+    OperationKind::reshape,      OperationKind::transpose,  OperationKind::reorder,    OperationKind::slice,
+    OperationKind::update_slice, OperationKind::mask,       OperationKind::scale,      OperationKind::cast,
+    OperationKind::reduce,       OperationKind::all_gather, OperationKind::all_to_all, OperationKind::reduce_scatter,
+    OperationKind::all_reduce,   OperationKind::permute};
 
 [[nodiscard]] std::string_view name(OperationKind kind);  ///< reshape, transpose, ...
 [[nodiscard]] bool is_collective(OperationKind kind);     ///< data leaves the device
@@ -60,6 +61,7 @@ struct Operation {
     std::vector<SourceTargetPair> pairs = {};     ///< permute: by ascending target
     std::vector<Index> keeps = {};                ///< mask: positions, ascending
     Scale factor = {};                            ///< scale
+    DType dtype = DType::f32;                     ///< cast: the type of the elements after it
     /// reduce, all_reduce: how to combine; reduce_scatter: sum. update_slice, mask: whose neutral element fills: 0 of a
     /// sum, 1 of a prod, lowest of a max (-inf of a float), highest of a min.
     Combine combine = Combine::copy;
@@ -77,9 +79,9 @@ struct Operation {
 /// Digits of positions as whole axes of the mesh, major to minor; nullopt when one is a part of an axis.
 [[nodiscard]] std::optional<std::vector<std::string>> whole_axes(const Mesh& mesh, const AtomList& digits);
 
-/// The operations of every device that move the array from `source` to `target`. They begin at the tile shape of the
-/// source and end at the tile shape of the target. The device at position i of source.mesh runs as position i, and ends
-/// with its own tile of the target.
+/// The operations of every device that move the array from `source` to `target`. They begin at the tile shape and
+/// element type of the source and end at the tile shape and element type of the target. The device at position i of
+/// source.mesh runs as position i, and ends with its own tile of the target.
 struct TileProgram {
     Layout source;                      ///< where the array is
     Layout target;                      ///< where it is wanted
@@ -98,14 +100,18 @@ struct TileProgram {
 /// them. Transposes are merged, and each runs where it copies the fewest bytes. An avg is a sum and a factor. A scatter
 /// of max, min or prod is an all_to_all and a reduce. A gather of several dimensions is split by dimension if that
 /// saves copies of more than a mebibyte. An all_reduce of prod is a scatter and an all_gather if the tile divides by
-/// the group, otherwise an all_gather and a reduce. A view is a reshape. A dimension in pieces is gathered in the order
-/// of its shards, and a reorder brings its indices to the order of the array. Errors: as the judge; unsupported if a
-/// step is an exchange (plan with Vocabulary::collectives), a layout on the way does not divide, an all_to_all has axes
-/// without a common refinement, or there are more than 4194304 devices.
+/// the group, otherwise an all_gather and a reduce. A cast stays where the plan has it. A view is a reshape. A
+/// dimension in pieces is gathered in the order of its shards, and a reorder brings its indices to the order of the
+/// array. Errors: as the judge; unsupported if a step is an exchange (plan with Vocabulary::collectives), a layout on
+/// the way does not divide, an all_to_all has axes without a common refinement, f64 becomes a type of less than 32 bits
+/// (frameworks round twice), or there are more than 4194304 devices.
 [[nodiscard]] Result<TileProgram> portable(const Plan& plan);
 
 /// The same between the ends of the question that the plan answers. The plan may write these ends in another shape
-/// (Synthesis of a reshape) and number the devices differently. Errors: also mismatch if the plan has other ends.
-[[nodiscard]] Result<TileProgram> portable(const Plan& plan, const Problem& asked);
+/// (Synthesis of a reshape) and number the devices differently. `permute` is as MoveOptions::permute: the plan begins
+/// at permuted(asked.source, permute), and the program at the tile of asked.source. The transposition is part of the
+/// first copy of the tile if it can be. Errors: also mismatch if the plan has other ends, or if `permute` is no order
+/// of the dimensions.
+[[nodiscard]] Result<TileProgram> portable(const Plan& plan, const Problem& asked, std::span<const Index> permute = {});
 
 }  // namespace reshard

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
+import numpy
 from jax._src import dispatch  # lowering, and the list of primitives that need devices for it
 from jax._src.sharding_impls import ShardingContext
 from jax.extend.core import Primitive
@@ -16,7 +18,7 @@ from .. import Error, UnsupportedError
 from . import _choice, _devices, _partition, _program
 from ._fallback import fall_back
 from ._originals import constrain, explicit_reshard
-from ._shardings import axis_types, context_mesh, dims, is_traced, named, named_layout, on_one_mesh
+from ._shardings import axis_types, context_mesh, dims, is_traced, named, named_layout, on_one_mesh, transposed
 from ._trees import each
 
 # The mesh selects the primitive. If the mesh is abstract, the program must bring the devices, and JAX allows only one mesh
@@ -25,18 +27,34 @@ move_p, move_on_p = Primitive("reshard_move"), Primitive("reshard_move_on")
 dispatch.prim_requires_devices_during_lowering.add(move_p)
 
 
-def reshard(x: Any, sharding: Any, source: Any = None) -> Any:
+def reshard(x: Any, sharding: Any, source: Any = None, *, dtype: Any = None, permute: Sequence[int] | None = None) -> Any:
     """x under another sharding, moved by a plan. Replaces jax.lax.with_sharding_constraint and jax.reshard.
 
     x: an array or a pytree of arrays, inside jax.jit or outside. sharding: a PartitionSpec, on the mesh of jax.set_mesh
     or of `with mesh:`, or a NamedSharding; or a pytree of them that is a prefix of x.
     source: the present sharding of x, if you want to fix it for jit. The program is then fixed at tracing, and
     jax.export can export it. None: XLA's partitioner (auto mode), the type of x (explicit mode), or x itself (outside
-    jit) knows it. Values are equal to x. Differentiable any number of times; under vmap the new dimension is not
+    jit) knows it.
+    dtype, permute: the result is x.transpose(permute).astype(dtype), under the sharding. Each device transposes its tile
+    before the move, and casts it before the move if that narrows it, else after. Both apply to each array of a pytree.
+    Values are equal to x. Differentiable any number of times; under vmap the new dimension is not
     constrained. If no plan is possible (sizes that do not divide, axes that are partly manual), XLA moves x, and a
     FallbackWarning gives the reason. Errors: the errors of with_sharding_constraint; under jax.export without source,
     UnsupportedError."""
-    return each(_reshard, x, sharding, source)
+    if dtype is None and permute is None:
+        return each(_reshard, x, sharding, source)
+    return each(functools.partial(_changed, dtype=dtype, permute=permute), x, sharding, source)
+
+
+def _changed(x: Any, sharding: Any, source: Any, dtype: Any, permute: Sequence[int] | None) -> Any:
+    """Transposes and casts tiles, which moves nothing, before the move or after it."""
+    x = x if hasattr(x, "astype") else numpy.asarray(x)
+    if permute is not None:
+        source = transposed(source, x.ndim, permute)
+        x = x.transpose(tuple(permute))
+    wide = dtype is not None and numpy.dtype(dtype).itemsize > x.dtype.itemsize
+    moved = _reshard(x if dtype is None or wide else x.astype(dtype), sharding, source)
+    return moved.astype(dtype) if wide else moved
 
 
 def _reshard(x: Any, sharding: Any, source: Any = None) -> Any:

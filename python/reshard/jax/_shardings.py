@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -141,6 +142,17 @@ def _spans(mesh: Any) -> dict[Any, tuple[int, int]]:
         found[axis] = (stride * size, stride)
         stride *= size
     return found
+
+
+def transposed(sharding: Any, rank: int, permute: Sequence[int]) -> Any:
+    """The sharding of the transposed array: dimension i is dimension permute[i]. None, and shardings that are not by
+    dimension, stay."""
+    spec = sharding.spec if isinstance(sharding, NamedSharding) else sharding
+    if not isinstance(spec, PartitionSpec):
+        return sharding
+    entries = [*spec, *(None,) * (rank - len(spec))]
+    made = PartitionSpec(*(entries[dim] for dim in permute))
+    return NamedSharding(sharding.mesh, made) if isinstance(sharding, NamedSharding) else made
 
 
 def is_traced(value: Any) -> bool:

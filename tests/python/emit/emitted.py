@@ -7,6 +7,8 @@ import subprocess
 import ml_dtypes
 import numpy
 
+import reshard
+
 TOOL = os.environ.get("RESHARD_TOOL", "")
 LONG = os.environ.get("RESHARD_LONG", "") not in ("", "0")
 SEED = int(os.environ.get("RESHARD_SEED", "20211203"))
@@ -47,8 +49,22 @@ QUESTIONS = [
 ]
 
 
-def emitted(to, mesh, source, target):
-    result = subprocess.run([TOOL, "emit", "--to", to, "--mesh", mesh, source, target], capture_output=True, text=True)
+# Moves that cast and transpose: the source's dimensions in the order of the target. The casts are to a type of each size.
+CHANGED = [
+    ("x=2,y=4", "f32[16@x,8,16@y]", "bf16[8@x,16,16@y]", (1, 2, 0)),
+    ("x=8", "f32[16@x,24]", "f16[24@x,16]", (1, 0)),
+    ("x=8", "bf16[16@x,24]", "f32[24,16@x]", (1, 0)),
+    ("x=2,y=4", "f32[16,8@y]", "f8_e5m2[16@(x,y),8]", (0, 1)),
+    ("x=2,y=4", "f16[16,8@y]", "f8_e4m3fn[8,16@y]", (1, 0)),
+    ("x=2,y=4", "i16[16,8@y]", "i32[8@(x,y),16]", (1, 0)),
+    ("x=2,y=4", "f64[16@x,8@y]", "f32[16@y,8@x]", (0, 1)),
+    ("x=2,y=4", "u8[16@x,8,4]", "u8[4,8@x,16]", (2, 1, 0)),
+]
+
+
+def emitted(to, mesh, source, target, permute=None):
+    more = [] if permute is None else ["--cast", "--permute", ",".join(map(str, permute))]
+    result = subprocess.run([TOOL, "emit", "--to", to, *more, "--mesh", mesh, source, target], capture_output=True, text=True)
     if result.returncode != 0:
         raise AssertionError(f"{mesh} {source} {target}: {result.stderr}")
     return result.stdout
@@ -59,6 +75,18 @@ def array_of(layout):
     dtype, extents, unreduced = re.fullmatch(r"(\w+)\[(.*)\](\{.*\})?", layout).groups()
     shape = tuple(int(n) for n in re.findall(r"(?:^|,)(\d+)", re.sub(r"@(\([^)]*\)+|[^,]*)", "", extents)))
     return numpy.random.default_rng(7).integers(1, 4, shape).astype(DTYPES[dtype]), unreduced
+
+
+def changed_ends(mesh, source, target, permute):
+    """Random numbers as the source, and numpy's cast and transposition of them: normal ones, large and small, none a NaN."""
+    ends = [reshard.parse_layout(mesh, end) for end in (source, target)]
+    kinds = [end.numpy_dtype for end in ends]
+    drawn = numpy.random.default_rng(9)
+    if ends[0].dtype[0] in "iu":
+        array = drawn.integers(0, 128, ends[0].shape).astype(kinds[0])
+    else:
+        array = (drawn.standard_normal(ends[0].shape) * 2.0 ** drawn.integers(-8, 8, ends[0].shape)).astype(kinds[0])
+    return array, numpy.ascontiguousarray(array.transpose(permute)).astype(kinds[1])
 
 
 def summands_of(values, unreduced, count):

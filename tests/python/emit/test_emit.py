@@ -12,7 +12,7 @@ import unittest
 import numpy
 
 import reshard
-from emitted import (LONG, QUESTIONS, SEED, TOOL, array_of, combined, emitted, periodic_question, random_question,
+from emitted import (CHANGED, LONG, QUESTIONS, SEED, TOOL, array_of, changed_ends, combined, emitted, periodic_question, random_question,
                      summands_of)
 
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
@@ -93,6 +93,23 @@ class Emitted(unittest.TestCase):
                                      check_vma=False)
                 numpy.testing.assert_array_equal(numpy.asarray(jax.jit(move)(tiles)), wanted)
                 ran += 1
+
+    def test_casts_and_transpositions(self):
+        """Each element is that of numpy and ml_dtypes, to the bit, and replicas run the same operations."""
+        for question in CHANGED:
+            with self.subTest(question=question):
+                module = {}
+                exec(compile(emitted("jax", *question), "emitted.py", "exec"), module)
+                array, wanted = changed_ends(*question)
+                moved = module["reshard"](jax.device_put(array, module["source"]))
+                self.assertTrue(moved.sharding.is_equivalent_to(module["target"], moved.ndim))
+                self.assertEqual(moved.dtype, wanted.dtype)
+                self.assertEqual(numpy.asarray(moved).tobytes(), wanted.tobytes())
+                order = [device.id for device in module["mesh"].devices.flat]
+                before, after = shards_of(array, module["source"]), shards_of(wanted, module["target"])
+                found = run_stablehlo(emitted("stablehlo", *question), [before[device] for device in order])
+                for tile, device in zip(found, order, strict=True):
+                    self.assertEqual(tile.tobytes(), after[device].tobytes())
 
     def test_the_array_of_a_cut_in_pieces_has_a_dimension_for_each_digit(self):
         module = {}

@@ -10,7 +10,9 @@ import unittest
 
 import numpy
 
-from emitted import LONG, QUESTIONS, SEED, TOOL, array_of, combined, emitted, random_question, summands_of
+import reshard
+from emitted import (CHANGED, LONG, QUESTIONS, SEED, TOOL, array_of, changed_ends, combined, emitted, random_question,
+                     summands_of)
 
 try:
     import torch
@@ -85,8 +87,9 @@ def work(rank, folder, questions):
         module = {}
         exec(compile(text, f"emitted_{number}.py", "exec"), module)
         groups = module["connect"]("cpu") if "device=" in text else module["connect"]()
-        moved = module["move"](to_torch(tiles[rank]), groups) + 0
-        moved = moved.float() if moved.dtype is torch.bfloat16 else moved
+        moved = module["move"](to_torch(tiles[rank]), groups)
+        moved = moved + 0 if moved.element_size() > 1 else moved.clone()
+        moved = moved.float() if moved.dtype in (torch.bfloat16, torch.float8_e5m2, torch.float8_e4m3fn) else moved
         numpy.save(f"{folder}/{number}.{rank}.npy", moved.numpy())
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()
@@ -109,6 +112,21 @@ class EmittedForTorch(unittest.TestCase):
                 with self.subTest(mesh=mesh, source=source, target=target):
                     self.check(target, Ends(mesh, target), array_of(source)[0],
                                [numpy.load(f"{folder}/{number}.{rank}.npy") for rank in range(RANKS)])
+
+    def test_casts_and_transpositions(self):
+        questions, wanted = [], []
+        for question in CHANGED:
+            mesh, source, target, _ = question
+            array, changed = changed_ends(*question)
+            ends = [reshard.parse_layout(mesh, end) for end in (source, target)]
+            questions.append((emitted("torch", *question), reshard.split(array, ends[0])))
+            wanted.append(reshard.split(changed, ends[1]))
+        with tempfile.TemporaryDirectory() as folder:
+            torch.multiprocessing.spawn(work, (folder, questions), nprocs=RANKS)
+            for number, tiles in enumerate(wanted):
+                for rank, tile in enumerate(tiles):
+                    found = numpy.load(f"{folder}/{number}.{rank}.npy")
+                    numpy.testing.assert_array_equal(found, tile.astype(found.dtype), str(CHANGED[number]))
 
     def check(self, target, ends, values, tiles):
         """Every tile is its part of the array, or its summands combine to this part."""

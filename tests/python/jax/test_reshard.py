@@ -129,6 +129,38 @@ class Inside(unittest.TestCase):
             held = jax.device_put((X % 2).astype(dtype), SOURCE)
             numpy.testing.assert_array_equal(jax.jit(lambda x: reshard.jax.reshard(x, TARGET))(held), (X % 2).astype(dtype))
 
+    def test_casts_and_transpositions_within_the_program(self):
+        """Values of numpy and ml_dtypes, to the bit. The narrower type travels."""
+        x = numpy.random.default_rng(3).standard_normal(X.shape).astype(numpy.float32)
+        for order, kind in (((2, 0, 1), jnp.bfloat16), ((1, 0, 2), jnp.float8_e5m2), ((0, 2, -2), numpy.float32)):
+            wanted = x.transpose(order).astype(numpy.dtype(kind))
+            target = devices.named(MESH, *[("x", "y") if dim == order.index(2) else None for dim in range(3)])
+            for source in (None, SOURCE):
+                move = jax.jit(lambda x, source=source: reshard.jax.reshard(x, target, source, dtype=kind, permute=order))
+                moved = move(jax.device_put(x, SOURCE))
+                self.assertEqual(moved.dtype, wanted.dtype)
+                self.assertEqual(numpy.asarray(moved).tobytes(), wanted.tobytes())
+                self.assertTrue(moved.sharding.is_equivalent_to(target, 3))
+
+    def test_the_narrower_type_travels(self):
+        for held, kind in ((self.x, jnp.bfloat16), (self.x.astype(jnp.bfloat16), jnp.float32)):
+            text = jax.jit(lambda x: reshard.jax.reshard(x, TARGET, SOURCE, dtype=kind)).lower(held).as_text()
+            sent, = (line for line in text.splitlines() if "all_to_all" in line)
+            self.assertIn("xbf16>", sent)
+
+    def test_gradients_of_casts_and_transpositions(self):
+        def loss(x, move):
+            return (move(x).astype(jnp.float32) ** 2).sum()
+        ours = jax.jit(jax.grad(lambda x: loss(x, lambda x: reshard.jax.reshard(x, TARGET, dtype=jnp.bfloat16,
+                                                                                permute=(2, 0, 1)))))
+        theirs = jax.grad(lambda x: loss(x, lambda x: x.transpose(2, 0, 1).astype(jnp.bfloat16)))
+        numpy.testing.assert_array_equal(ours(self.x), theirs(jnp.asarray(X)))
+        tree = reshard.jax.reshard({"a": self.x, "b": self.x}, TARGET, dtype=jnp.float16)
+        self.assertEqual({leaf.dtype for leaf in jax.tree.leaves(tree)}, {numpy.dtype("f2")})
+        outside = reshard.jax.reshard(self.x, TARGET, permute=(2, 0, 1), dtype=jnp.int32)
+        numpy.testing.assert_array_equal(outside, X.transpose(2, 0, 1).astype("i4"))
+        self.assertEqual(outside.sharding, TARGET)
+
     def test_sizes_that_do_not_divide_are_left_to_xla_and_that_is_said_once(self):
         x = numpy.arange(30.0, dtype=numpy.float32).reshape(5, 6)
         uneven = lambda x: reshard.jax.reshard(reshard.jax.reshard(x, devices.named(MESH, "y")) + 1, devices.named(MESH, None, "y"))
