@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "files/engine/stored_view.hpp"
 #include "files/formats/json_text.hpp"
 #include "files/formats/safetensors.hpp"
 #include "files/formats/tile_boxes.hpp"
@@ -175,7 +176,7 @@ private:
     }
 
     Result<StoredTensor> put_together(std::size_t first, const ListedTensor& listed, const Layout& layout) {
-        StoredTensor whole{listed.name, listed.dtype, listed.shape, {}, "", checkpoint_.tensors[first].type};
+        StoredTensor whole{listed.name, listed.dtype, real_shape(layout, listed.shape), {}, ""};
         const auto wrong = [&](std::size_t rank, std::string_view what) {
             return fail(Code::mismatch,
                         fmt::format("{} on rank {} {}; {}", in_quotes(listed.name), rank, what,
@@ -200,6 +201,8 @@ private:
                 whole.boxes.push_back(std::move(one));
             taken.push_back(held);
         }
+        if (whole.shape != listed.shape) whole = in_view(whole, listed.shape);
+        whole.type = checkpoint_.tensors[first].type;
         return whole;
     }
 

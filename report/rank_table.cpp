@@ -67,6 +67,7 @@ std::string indices_text(const Part& part, const Tile& held) {
     if (!part.source.box)
         for (const Index extent : own) box.push_back({0, extent});
     const std::vector<std::optional<Side>> sides = source_sides(part, held, box);
+    if (view.size() < own.size()) return fmt::format(".flat[{}]", side_text(*sides[0]));
     const auto side = [&](std::size_t dim) { return sides[dim].value_or(Side{{box[dim]}}); };
     std::vector<std::string> dims;
     std::size_t k = 0;
@@ -100,6 +101,8 @@ std::string array_text(DType dtype, const std::vector<Index>& shape) {
 // The extents of a tile, without the dimensions that only say who owns the tensor.
 std::string tile_text(const ShardedTensor& tensor, const Tile& held) {
     std::vector<Index> extents;
+    if (tensor.layout->dims.size() < tensor.shape.size())  // flattened
+        return array_text(tensor.layout->dtype, reshard::extents(held));
     std::size_t k = 0;
     for (const Index extent : tensor.shape) {
         while (tensor.layout->dims[k].extent != extent) ++k;

@@ -58,7 +58,39 @@ std::vector<std::vector<Index>> extents_of(std::span<const Index> shape, std::sp
 
 }  // namespace
 
+namespace {
+
+// The runs of a box, as boxes of the flattened tensor. Neighbouring dimensions are one run if the box has all indices
+// of the inner one, and if the file has no gap between them.
+std::vector<StoredBox> runs_of(const StoredBox& stored, std::span<const Index> shape) {
+    std::vector<Index> flat(shape.size(), 1);  // elements of one index of each dimension
+    for (std::size_t k = shape.size(); k-- > 1;) flat[k - 1] = flat[k] * shape[k];
+    std::size_t outer = shape.size() - 1;
+    while (outer > 0 && stored.box[outer].size() == shape[outer] &&
+           stored.strides[outer - 1] == stored.strides[outer] * shape[outer])
+        --outer;
+    std::vector<Index> counts;
+    for (std::size_t k = 0; k < outer; ++k) counts.push_back(stored.box[k].size());
+    const Index elements = stored.box[outer].size() * flat[outer];
+    std::vector<StoredBox> runs;
+    (void)for_each_place(counts, [&](std::span<const Index> place) -> Result<void> {
+        Index first = 0;
+        Index offset = stored.offset;
+        for (std::size_t k = 0; k < shape.size(); ++k) {
+            const Index at = k < outer ? place[k] : 0;
+            first += (stored.box[k].begin + at) * flat[k];
+            offset += at * stored.strides[k];
+        }
+        runs.push_back({{{first, first + elements}}, stored.file, offset, {stored.strides.back()}});
+        return {};
+    });
+    return runs;
+}
+
+}  // namespace
+
 std::vector<StoredBox> in_view(const StoredBox& stored, std::span<const Index> shape, std::span<const Index> view) {
+    if (view.size() == 1 && shape.size() > 1) return runs_of(stored, shape);
     const std::vector<std::vector<Index>> extents = extents_of(shape, view);
     std::vector<std::vector<Sides>> sides;
     std::vector<Index> counts;

@@ -6,7 +6,8 @@
 namespace reshard::files {
 
 /// The boxes of a stored box in a view of its tensor, whose shape splits dimensions of `shape` or adds some of one
-/// index. A side that begins or ends within a row of a split dimension becomes up to three sides.
+/// index. A side that begins or ends within a row of a split dimension becomes up to three sides. A view of one
+/// dimension has all elements in row-major order, and a box becomes one box for each of its runs.
 [[nodiscard]] std::vector<StoredBox> in_view(const StoredBox& stored, std::span<const Index> shape,
                                              std::span<const Index> view);
 

@@ -28,7 +28,8 @@ public:
     explicit Writer(const NewContents& contents)
         : tensors_(contents.tensors), options_(contents.options), boxes_max_(contents.boxes_max) {
         for (const NewTensor& tensor : tensors_)
-            made_.what.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, {}, "", tensor.type});
+            made_.what.tensors.push_back(
+                {tensor.name, tensor.dtype, real_shape(*tensor.layout, tensor.shape), {}, "", tensor.type});
     }
 
     Result<NewFiles> single(const std::string& file) {
@@ -73,7 +74,7 @@ public:
             std::vector<Held> own;
             for (std::size_t i = 0; i < tensors_.size(); ++i) {
                 Tile tile = real_tile(*tensors_[i].layout, tensors_[i].shape, rank);
-                if (empty(i)) tile = as_tile(whole_box(tensors_[i].shape));
+                if (empty(i)) tile = as_tile(whole_box(made_.what.tensors[i].shape));
                 if (!empty(i) && count(tile) == 0) continue;
                 RESHARD_CHECK(counted(boxes_of(tile)));
                 own.push_back({i, std::move(tile)});
@@ -153,6 +154,11 @@ private:
     Result<void> deal(std::size_t i, std::vector<std::vector<Held>>& files, std::vector<Index>& bytes) {
         const Layout& layout = *tensors_[i].layout;
         const FileType& type = tensors_[i].type;
+        if (layout.dims.size() < tensors_[i].shape.size())
+            return fail(Code::unsupported,
+                        fmt::format("{} is flattened, and torch DCP writes boxes; choose another form "
+                                    "for it",
+                                    in_quotes(tensors_[i].name)));
         if (!type.name.empty() && type.bits != 8 * size_of(tensors_[i].dtype))
             return fail(Code::unsupported, fmt::format("{} has elements of {} bits, and torch DCP cuts bytes; choose "
                                                        "another form for it",

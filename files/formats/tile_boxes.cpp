@@ -14,8 +14,13 @@ std::vector<std::optional<std::size_t>> real_dims(const Layout& layout, std::spa
     return real;
 }
 
+std::vector<Index> real_shape(const Layout& layout, std::span<const Index> shape) {
+    return layout.dims.size() < shape.size() ? reshard::shape(layout) : std::vector<Index>(shape.begin(), shape.end());
+}
+
 Tile real_tile(const Layout& layout, std::span<const Index> shape, Index rank) {
-    const Tile held = tile(layout, rank);
+    Tile held = tile(layout, rank);
+    if (layout.dims.size() < shape.size()) return held;
     Tile real;
     const auto dims = real_dims(layout, shape);
     for (std::size_t k = 0; k < dims.size(); ++k) {

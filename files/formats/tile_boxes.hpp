@@ -11,7 +11,11 @@ namespace reshard::files {
 /// in, as {e}@axes does.
 [[nodiscard]] std::vector<std::optional<std::size_t>> real_dims(const Layout& layout, std::span<const Index> shape);
 
-/// Returns a rank's tile in the tensor's own dimensions. It has an empty side if the rank holds nothing.
+/// Returns the shape whose indices real_tile has: the tensor's own, or its number of elements if the layout flattens it.
+[[nodiscard]] std::vector<Index> real_shape(const Layout& layout, std::span<const Index> shape);
+
+/// Returns a rank's tile in the tensor's own dimensions, or in one dimension if the layout flattens the tensor. It has
+/// an empty side if the rank holds nothing.
 [[nodiscard]] Tile real_tile(const Layout& layout, std::span<const Index> shape, Index rank);
 
 /// Returns the boxes of a tile that is dense and row-major and begins at `offset`.

@@ -11,6 +11,10 @@ namespace reshard::notation {
 /// not exist), overflow.
 [[nodiscard]] Result<Dim> scan_cut(Scanner& scanner, Dim dim);
 
+/// Reads the rest of flattened dimensions, `@axes` or `@axes[1,3,2]`: each tile of `dims` is flattened, and the axes deal
+/// it out in units. Errors: as scan_dim_axes and flattened; syntax.
+[[nodiscard]] Result<Dim> scan_dealt(Scanner& scanner, const Mesh& mesh, AtomList& used, std::span<const Dim> dims);
+
 /// Empty for ceil-div.
 [[nodiscard]] std::string format_cut(const Dim& dim);
 

@@ -104,24 +104,13 @@ Result<Dim> scan_cut_dim(Scanner& scanner, const Mesh& mesh, AtomList& used) {
 
 // Dimensions as one: each of their tiles is flattened, and the axes behind them deal it out in units.
 Result<Dim> scan_flattened(Scanner& scanner, const Mesh& mesh, AtomList& used) {
-    const std::size_t begin = scanner.offset();
     std::vector<Dim> dims;
     do {
         RESHARD_TRY(auto& dim, scan_cut_dim(scanner, mesh, used));
         dims.push_back(std::move(dim));
     } while (scanner.take(','));
     RESHARD_CHECK(scanner.expect(')'));
-    RESHARD_CHECK(scanner.expect('@'));
-    RESHARD_TRY(const auto& axes, notation::scan_dim_axes(scanner, mesh, used));
-    if (combinations(axes) > devices_max)
-        return scanner.error(Code::unsupported, fmt::format("more than {} shards of a flattened tile", devices_max),
-                             begin);
-    std::vector<Index> units(static_cast<std::size_t>(combinations(axes)), 1);
-    if (scanner.take('[')) {
-        RESHARD_ASSIGN(units, notation::scan_numbers(scanner, "the units of a shard", 0));
-        RESHARD_CHECK(scanner.expect(']'));
-    }
-    return scanner.at(flattened(dims, axes, units), begin);
+    return notation::scan_dealt(scanner, mesh, used, dims);
 }
 
 Result<Dim> scan_dim(Scanner& scanner, const Mesh& mesh, AtomList& used) {

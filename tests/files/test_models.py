@@ -271,6 +271,38 @@ class Models(suite.Case):
         for name, array in model.tensors.items():
             self.assertTrue(same(found[name], array), name)
 
+    def test_flattened_optimizer_states(self):
+        """A tile over tp that is flattened and dealt out over dp, as Megatron's and veScale's. numpy cuts it here."""
+        tensors = {"w": self.rng.standard_normal((12, 8)).astype("f4"), "b": self.rng.standard_normal(24).astype("f4"),
+                   "v": self.rng.integers(0, 99, (4, 6, 2)).astype("i2")}
+        files.write(self.path("model.safetensors"), tensors)
+        rules = "w = [(-, tp)@dp[1,3,2]]\nb = [dp]\nv = [(tp, -, -)@dp]\n"
+        self.runs("convert", "model.safetensors", "flat", "--to", "ranks", "--rules",
+                  self.text("flat.rules", f"target tp=2,dp=3\n{rules}"))
+        for rank, found in enumerate(files.read_ranks(self.path("flat"))):
+            tp, dp = divmod(rank, 3)
+            wanted = {"w": np.split(np.split(tensors["w"], 2, 1)[tp].ravel(), (8, 32))[dp],
+                      "b": np.split(tensors["b"], 3)[dp], "v": np.split(np.split(tensors["v"], 2)[tp].ravel(), 3)[dp]}
+            self.assertEqual(set(found), set(wanted))
+            for name, array in wanted.items():
+                self.assertTrue(same(found[name], array), f"{name} on rank {rank}")
+        self.text("whole.list", "w f32[12,8]\nb f32[24]\nv i16[4,6,2]\n")
+        there = f"source tp=2,dp=3\n{rules}"
+        others = "w = [(d, -)@t[1,0]]\nb = -\nv = [(-, t, -)@d]\n"
+        self.runs("convert", "flat", "again", "--to", "ranks", "--list", "whole.list", "--rules",
+                  self.text("again.rules", f"{there}target d=3,t=2\n{others}"))
+        for folder, said in (("flat", there), ("again", f"source d=3,t=2\n{others}")):
+            self.runs("convert", folder, f"{folder}.safetensors", "--list", "whole.list", "--rules",
+                      self.text("back.rules", f"{said}target file=1\notherwise = -\n"))
+            found = files.read(self.path(f"{folder}.safetensors"))[0]
+            for name, array in tensors.items():
+                self.assertTrue(same(found[name], array), name)
+        for form, wrong in (("dcp", "is flattened, and torch DCP writes boxes"), ("single", "is cut, and the form single")):
+            said = self.refused("convert", "model.safetensors", "no", "--to", form, "--rules", "flat.rules")
+            self.assertIn(wrong, said)
+        self.assertIn("no list says the whole shapes", self.refused(
+            "convert", "flat", "no.safetensors", "--rules", self.text("no.rules", f"{there}target file=1\notherwise = -\n")))
+
     def test_heads_that_would_be_cut_are_refused(self):
         files.write(self.path("model.safetensors"), Llama(self.rng).make().tensors)
         rules = self.text("cut.rules", self.rules("llama_to_vllm", 3))

@@ -132,6 +132,32 @@ class Ranks(unittest.TestCase):
         reshard.save(self.comm, self.path("again"), tiles, rules.format("source"), shapes=shapes)
         self.same(reshard.load(self.comm, self.path("again")), whole)
 
+    def test_flattened_tiles(self):
+        """The optimizer states of veScale: a tile over tp that is flattened and dealt out over dp in units."""
+        rules = "{} tp=2,dp=2\nembed = [(-, tp)@dp[1,3]]\nl.{{n}}.o = [(tp, -)@dp]\notherwise = -\n"
+        if self.rank == 0:
+            from safetensors.numpy import save_file
+            save_file(self.whole, self.path("m.safetensors"))
+        self.comm.Barrier()
+        tp, dp = divmod(self.rank, 2)
+        wanted = {**self.whole, "embed": numpy.split(band(self.whole["embed"], 1, tp, 2).ravel(), (8000,))[dp],
+                  "l.0.o": band(band(self.whole["l.0.o"], 0, tp, 2).ravel(), 0, dp, 2)}
+        for memory in (1 << 28, 1 << 20):
+            tiles = reshard.load(self.comm, self.path("m.safetensors"), rules.format("target"), memory=memory)
+            self.same(tiles, wanted)
+            reshard.save(self.comm, self.path(f"again{memory}"), tiles, rules.format("source"), shapes=SHAPES, memory=memory)
+            self.same(reshard.load(self.comm, self.path(f"again{memory}")), self.whole)
+        layout = reshard.parse_layout("tp=2,dp=2", "f32[(1000,64@tp)@dp[1,3]]")
+        self.assertEqual(tiles["embed"].shape, layout.tile_shape(self.rank))
+        halves = reshard.load(self.comm, self.path("m.safetensors"), rules.format("target"), cast={"embed": "bf16"})
+        numpy.testing.assert_array_equal(halves["embed"].astype("f4"), wanted["embed"])
+        reshard.save(self.comm, self.path("own"), tiles, rules.format("source") + rules.format("target"), shapes=SHAPES,
+                     form="ranks")
+        listed = "".join(f"{name} {'i64' if name == 'steps' else 'f32'}[{','.join(map(str, shape))}]\n"
+                         for name, shape in SHAPES.items())
+        self.same(reshard.load(self.comm, self.path("own"), rules.format("source") + rules.format("target"), list=listed),
+                  wanted)
+
     def test_checksums_before_a_load(self):
         rules = TP.format("target")
         reshard.save(self.comm, self.path("m"), self.tp_tiles(), TP.format("source"), shapes=SHAPES, verify=True)

@@ -68,5 +68,53 @@ TEST(RowModel, EveryByteComesFromWhereTheRulesSay) {
     }
 }
 
+// Flattened tiles at either end or at both: the rows are those of the flattened tensors.
+TEST(RowModel, FlattenedTilesComeFromWhereTheRulesSay) {
+    constexpr Index ranks = 12;
+    const MovedModel moved = moved_model("w u16[4,6]\nb u8[6,5,4]\nv f32[8,6]\nbias u16[24]\n",
+                                         "source t=2,d=3\n"
+                                         "w = [(-, t)@d[1,3,2]]\n"
+                                         "b = [t, -, d[1,2,1]]\n"
+                                         "v = [(t, -)@d]\n"
+                                         "bias = [(t)@d[1,3,2]]\n"
+                                         "target x=3,y=2[11,9,7,10,8,6]\n"
+                                         "w = [y, x]\n"
+                                         "b = [(-, -, y/1)@x[0,1,2]]\n"
+                                         "moved = [(x:(1)3, -)@y] <- v\n"
+                                         "bias = [x]\n",
+                                         ranks);
+    EXPECT_EQ(moved.fault, "");
+    ASSERT_EQ(moved.targets.size(), 4U);
+    for (std::size_t i = 0; i < moved.targets.size(); ++i) {
+        const ShardedTensor& tensor = moved.model.targets[i];
+        const std::string source = tensor.name == "moved" ? "v" : tensor.name;
+        const Memory expected =
+            tiles_of(*tensor.layout, ranks, [&](Index element, Index byte) { return value_in(source, element, byte); });
+        EXPECT_EQ(moved.targets[i], expected) << tensor.name;
+    }
+    EXPECT_EQ(format(*moved.model.sources[0].layout), "u16[(4,6@t)@d[1,3,2]]");
+    EXPECT_EQ(moved.model.sources[0].shape, (std::vector<Index>{4, 6}));
+}
+
+TEST(RowModel, FlattenedTensorsAreMovedAsTheyAre) {
+    const auto refusal = [](const std::string& target) {
+        const auto tensors = parse_tensors("w u16[4,6]\nv u16[4,6]\n").value();
+        const auto model = apply_rules("source t=2\notherwise = -\ntarget t=2\n" + target, tensors);
+        return model ? "made" : model.error().message;
+    };
+    const std::string as_it_is = "a flattened tensor moves as it is";
+    EXPECT_NE(refusal("w = [(-, -)@t]\nv = [(t, -)]\n").find("expected an axis name"), std::string::npos);
+    EXPECT_NE(refusal("w = [(-, -)@t] <- w[:, 0:3]\ndrop v\n").find(as_it_is), std::string::npos);
+    EXPECT_NE(refusal("w = [(-, -)@t] <- w permute(1,0)\ndrop v\n").find(as_it_is), std::string::npos);
+    EXPECT_NE(refusal("w = [(-, -)@t] <- w ++ v\n").find(as_it_is), std::string::npos);
+    EXPECT_NE(refusal("w = [(-, -)@t] <- w + v\n").find("parts that are cut by themselves cannot be flattened"),
+              std::string::npos);
+    EXPECT_NE(refusal("w = [(-, - pad 0 to 8)@t]\nv = -\n").find("a padded tensor cannot be flattened"),
+              std::string::npos);
+    EXPECT_NE(refusal("w = [(-, -)@t[1,4]]\nv = -\n").find("5 units do not divide a tile of 24 elements"),
+              std::string::npos);
+    EXPECT_NE(refusal("w = [(-, t)@t]\nv = -\n"), "made");  // one axis twice
+}
+
 }  // namespace
 }  // namespace reshard::test

@@ -28,7 +28,9 @@ struct ListedTensor {
 struct ShardedTensor {
     std::string name;                      ///< its name at this end
     std::shared_ptr<const Layout> layout;  ///< never null; tensors of one layout share it
-    std::vector<Index> shape = {};  ///< its own shape; with a home, `{e}@axes`, the layout has one more dimension
+    /// Its own shape. With a home, `{e}@axes`, the layout has one more dimension. A layout that flattens the tensor has
+    /// one dimension.
+    std::vector<Index> shape = {};
     bool padded = false;            ///< elements that no move writes are 0; the mover writes them
 };
 
@@ -56,6 +58,7 @@ struct CheckpointMapping {
 /// part := pattern ["[" slice {"," slice} "]" [".T"]] ["permute" "(" dimension {"," dimension} ")"];
 /// slice := [from] ":" [to] [":" step] | from ":" to "of" period | index | "{" name "}"
 /// layout := "-" | "[" [entry {"," entry}] "]" | "blocks" n {"," n} "of" pattern
+///         | "[" "(" entry {"," entry} ")" "@" axes ["[" n {"," n} "]"] "]"             each tile flattened, in units
 /// entry := "-" [pad] | axes [pad] [cut | "{" extent {"," extent} "}"] ["heads" "of" head] | owner;
 /// axes, cut: as in parse_layout;   pad := "pad" "0" "to" ["multiple" "of"] (n | axis) {"*" (n | axis)}, target only
 /// head := n | "{" n {"," n} "}";   several are one for each part

@@ -7,6 +7,7 @@
 #include "reshard/planner/view.hpp"
 #include "src/base/odometer.hpp"
 #include "src/base/try.hpp"
+#include "src/layout/flattened.hpp"
 #include "src/model/rules/part_cut.hpp"
 
 namespace reshard::notation {
@@ -271,10 +272,37 @@ std::optional<PartProblem> one_box(const Taken& part, const MoveEnd& source, con
     return move;
 }
 
+bool is_flattened(const MoveEnd& end) { return end.layout->dims.size() < end.shape.size(); }
+
+// The whole tensor as one dimension. Its tiles are equal in memory.
+Result<TensorPart> as_one_dimension(const MoveEnd& end) {
+    TensorPart part{end.layout, {}, {}};
+    if (!is_flattened(end)) {
+        const std::array<Index, 1> one_unit = {1};
+        RESHARD_TRY(auto& dim, flattened(end.layout->dims, {}, one_unit));
+        Layout flat = *end.layout;
+        flat.dims = {std::move(dim)};
+        part.layout = std::make_shared<const Layout>(std::move(flat));
+    }
+    part.box = Box{{0, part.layout->dims[0].extent}};
+    return part;
+}
+
+Result<std::vector<PartProblem>> flattened_move(const Taken& part, const MoveEnd& source, const MoveEnd& target,
+                                                const PartPlace& place) {
+    if (part.sides || !place.whole || !std::ranges::is_sorted(part.kept))
+        return fail(Code::unsupported,
+                    "a flattened tensor moves as it is: no slices, stacks, fused parts, padding or other orders");
+    RESHARD_TRY(auto& from, as_one_dimension(source));
+    RESHARD_TRY(auto& to, as_one_dimension(target));
+    return std::vector<PartProblem>{{std::move(from), std::move(to)}};
+}
+
 }  // namespace
 
 Result<std::vector<PartProblem>> moves_of(const Taken& part, const MoveEnd& source, const MoveEnd& target,
                                           const PartPlace& place) {
+    if (is_flattened(source) || is_flattened(target)) return flattened_move(part, source, target, place);
     if (auto move = one_box(part, source, target, place)) return std::vector<PartProblem>{*std::move(move)};
     return Moves(part, source, target, place).make();
 }

@@ -38,16 +38,47 @@ private:
             return {};
         }
         RESHARD_CHECK(scanner_.expect('['));
+        const bool flattens = flattens_here();
+        if (flattens) RESHARD_CHECK(scanner_.expect('('));
         if (!scanner_.take(']')) {
             do {
                 RESHARD_CHECK(entry());
             } while (scanner_.take(','));
+            if (flattens) RESHARD_CHECK(flatten());
             RESHARD_CHECK(scanner_.expect(']'));
         }
         if (dim_ == asked_.shape.size()) return {};
         return scanner_.error(Code::mismatch,
                               fmt::format("{} dimensions for a tensor of {}", dim_, asked_.shape.size()),
                               rule_.layout_offset);
+    }
+
+    // [(entry, ...)@axes]: true if the parenthesis here closes before an @. Axes in parentheses are an entry.
+    [[nodiscard]] bool flattens_here() {
+        if (!scanner_.sees('(')) return false;
+        const std::string_view text = scanner_.text();
+        std::size_t at = scanner_.place();
+        for (Index open = 0; at < text.size(); ++at) {
+            open += text[at] == '(' ? 1 : text[at] == ')' ? -1 : 0;
+            if (open == 0) break;
+        }
+        at = text.find_first_not_of(' ', std::min(at + 1, text.size()));
+        return at != std::string_view::npos && text[at] == '@';
+    }
+
+    // )@axes, )@axes[1,3,2]: each tile of the entries is flattened, and the axes deal it out in units.
+    Result<void> flatten() {
+        const std::size_t begin = scanner_.place();
+        RESHARD_CHECK(scanner_.expect(')'));
+        RESHARD_TRY(auto& flat, scan_dealt(scanner_, layout_.mesh, used_, layout_.dims));
+        if (!asked_.parts.empty() || !placed_.padded.empty())
+            return scanner_.error(
+                Code::unsupported,
+                fmt::format("{} cannot be flattened",
+                            placed_.padded.empty() ? "parts that are cut by themselves" : "a padded tensor"),
+                begin);
+        layout_.dims = {std::move(flat)};
+        return {};
     }
 
     Result<void> entry() {
