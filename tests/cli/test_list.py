@@ -78,6 +78,19 @@ class Lists(tool.Case):
         notes = [one.get("note", "") for one in json.loads(ran.out)["arrays"]]
         self.assertEqual([bool(note) for note in notes], [False, True, True])
 
+    def test_lists_cast_array_by_array_and_rows_refuse(self):
+        arrays = [{"id": "a", "mesh": "x=4", "source": "f32[64@x,8]", "target": "bf16[64,8@x]"},
+                  {"id": "b", "mesh": "x=4", "source": "f32[64@x,8]", "target": "f32[64,8@x]"},
+                  {"id": "c", "mesh": "x=4", "source": "bf16[64,8]{U:x}", "target": "f32[64@x,8]"}]
+        ran = self.ask("run", arrays, "--backend", "local", "--cast")
+        self.assertEqual((ran["wrong"], ran["elements_verified"]), (0, 3 * 64 * 8))
+        wrong = "array 0: element types differ: f32 and bf16; "
+        self.assertIn(wrong + "a move casts if the option cast is on", self.refused(arrays))
+        self.assertIn(wrong + "rows move bytes and cast nothing", self.refused(arrays, "--rows", self.path("rows")))
+        changed = [dict(arrays[0], permute="1,0"), dict(arrays[1], pad="0")]
+        for one in changed:
+            self.assertIn("permute and pad are for one array, not for an array of a list", self.refused([one], "--cast"))
+
     def test_buckets_keep_the_limit(self):
         free = self.ask("plan", turning(16))
         self.assertEqual(len(free["buckets"]), 1)

@@ -258,14 +258,43 @@ Index asked_of(const Harness& ranks) {
     return ranks.ranks() > 4 ? all / 4 : one_process ? all : all / 10;
 }
 
+// The bytes of a dense tile with the first dimension innermost, from those with the last one innermost, or back.
+std::vector<std::byte> turned(const std::vector<std::byte>& bytes, const Tile& tile, DType dtype, bool back) {
+    std::vector<std::byte> made(bytes.size());
+    const std::vector<Index> extents = reshard::extents(tile);
+    const auto size = static_cast<std::size_t>(size_of(dtype));
+    for (std::size_t position = 0; position < bytes.size() / size; ++position) {
+        auto rest = static_cast<Index>(position);
+        Index stride = 1;
+        for (const Index extent : extents) stride *= extent;
+        Index at = 0;
+        for (std::size_t i = extents.size(); i-- > 0; rest /= extents[i]) {
+            stride /= extents[i];
+            at += rest % extents[i] * stride;
+        }
+        const auto from = back ? static_cast<std::size_t>(at) : position;
+        const auto to = back ? position : static_cast<std::size_t>(at);
+        std::memcpy(made.data() + to * size, bytes.data() + from * size, size);
+    }
+    return made;
+}
+
 // By an executor, which may write the source. Then tiles of both types lie in the memory of both ends. The padding is
-// filled before the run or after it: the run leaves it as it is.
+// filled before the run or after it: the run leaves it as it is. Some tiles are stored with the first dimension
+// innermost.
 Result<void> run_executor(Backend& backend, const Change& change, std::size_t number, std::vector<std::byte>& in,
                           std::vector<std::byte>& out) {
     const bool donates = number % 3 == 1;
     Storages storages;
     if (change.pads()) storages = storages_within(change.source, change.target, backend.rank());
-    storages.source = permuted(row_major(tile(change.source, backend.rank())), change.options.permute);
+    const bool turns = number % 5 == 3 && !change.pads();
+    const Tile held = tile(change.source, backend.rank());
+    const Tile wanted = tile(change.target, backend.rank());
+    storages.source = permuted(turns ? column_major(held) : row_major(held), change.options.permute);
+    if (turns) {
+        storages.target = column_major(wanted);
+        in = turned(in, held, change.source.dtype, false);
+    }
     auto executor = Executor::prepare(within(*change.plan, {.memory = {.donate = donates}}), backend, storages);
     if (!executor) return tl::unexpected(executor.error());
     const auto fill = [&]() -> Result<void> {
@@ -280,6 +309,7 @@ Result<void> run_executor(Backend& backend, const Change& change, std::size_t nu
     std::vector<std::byte> workspace(static_cast<std::size_t>(donates ? executor->workspace_bytes() : 0));
     auto moved =
         donates ? executor->run(Buffers{in, out, workspace, in}) : executor->run(ConstElements(in), Elements(out));
+    if (turns) out = turned(out, wanted, change.target.dtype, true);
     return moved && !fills_first ? fill() : moved;
 }
 

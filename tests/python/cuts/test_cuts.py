@@ -13,7 +13,7 @@ RANKS = 6
 class Cuts(unittest.TestCase):
     def test_random_moves(self):
         ranks = reshard.local(RANKS)
-        seen = dict.fromkeys(("balanced", "flattened", "fill", "cast", "permute", "all three"), 0)
+        seen = dict.fromkeys(("balanced", "flattened", "fill", "cast", "permute", "all three", "ordered", "all"), 0)
         for move in drawn_cuts.moves("local", 20000 if drawn_cuts.LONG else 1000, RANKS):
             for end in (move.source, move.target):
                 for rank, tile in enumerate(end.tiles):
@@ -24,10 +24,14 @@ class Cuts(unittest.TestCase):
             for option in move.options:
                 seen[option] += 1
             seen["all three"] += len(move.options) == 3
+            seen["ordered"] += move.target.order is not None
+            seen["all"] += len(move.options) == 3 and move.source.flattened | move.target.flattened
             tiles = [move.source.tile(rank) for rank in range(RANKS)]
-            found = ranks.redistribute(tiles, move.source.layout, move.target.layout, **move.options)
+            out = [move.target.blank(rank) for rank in range(RANKS)]
+            found = ranks.redistribute(tiles, move.source.layout, move.target.layout, out, **move.options)
             for rank, tile in enumerate(move.target.tiles):
                 self.assertEqual(numpy.asarray(found[rank]).tobytes(), tile.tobytes(), (move.text, rank))
+        self.assertGreater(seen.pop("all"), 5, seen)
         self.assertGreater(seen.pop("all three"), 10)
         self.assertGreater(min(seen.values()), 100, seen)
 

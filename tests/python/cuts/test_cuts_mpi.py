@@ -17,8 +17,8 @@ class Ranks(unittest.TestCase):
         comm = MPI.COMM_WORLD
         for number, move in enumerate(drawn_cuts.moves("mpi", 2000 if drawn_cuts.LONG else 100, comm.size)):
             for _ in range(2 if number % 8 == 0 else 1):  # the second call finds what the first one prepared
-                found = reshard.mpi.redistribute(comm, move.source.tile(comm.rank), move.source.layout,
-                                                 move.target.layout, **move.options)
+                found = reshard.mpi.redistribute(comm, move.source.tile(comm.rank), move.source.layout, move.target.layout,
+                                                 move.target.blank(comm.rank), **move.options)
                 self.assertEqual(found.tobytes(), move.target.tile(comm.rank).tobytes(), (move.text, comm.rank))
 
 
