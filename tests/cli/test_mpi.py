@@ -113,6 +113,16 @@ class Launched(tool.Case):
             for one in told["contestants"]:
                 self.assertEqual((one["wrong"], len(one["seconds"])), (0, 3))
 
+    def test_bench_of_a_cast_and_a_transposition(self):
+        """Every contestant ends with the values of numpy, and one has its source in the order of the target."""
+        question = ("--mesh", "x=4", "f32[64@x,32]", "bf16[32@x,64]")
+        ran = self.ran_well(tool.reshard("bench", "--json", "--rounds", "1", "--cast", "--permute", "1,0", *question, ranks=4))
+        told = {one["contestant"]: one for one in json.loads(ran.out)["contestants"]}
+        for name in ("this plan", "without the cast", "source in order", "gather, then slice", "MPI_Alltoallw"):
+            self.assertEqual((told[name]["wrong"], told[name]["elements_verified"] > 0), (0, True), name)
+        ran = tool.reshard("bench", "--pad", "0", "--mesh", "x=4", "f32[64@x,32]", "f32[68@x,32]", ranks=4)
+        self.assertIn("bench does not pad", ran.err)
+
     def test_bench_of_sums(self):
         """A single MPI call beside the plan, with blocks of rows and of columns, which are packed."""
         for target, call in (("f32[64,32]", "MPI_Allreduce"), ("f32[64@(x,y),32]", "MPI_Reduce_scatter"),

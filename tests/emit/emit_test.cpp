@@ -310,9 +310,8 @@ TEST(PortableMeaning, CutsThatAreDigitsTakeOneAllToAll) {
               (std::vector{reshape, transpose, all_to_all, reshape}));
 }
 
-// The transposition is part of the copy that brings the blocks of the all_to_all together, and the narrower type
-// travels.
-TEST(PortableMeaning, ATranspositionIsPartOfTheFirstCopy) {
+// The transposition is part of the copies around the all_to_all, and the narrower type travels.
+TEST(PortableMeaning, ATranspositionTakesNoCopyOfItsOwn) {
     const Mesh mesh{{"x", 8}};
     const Layout source = *parse_layout(mesh, "f32[4096@x,2048]");
     const Problem asked{source, *parse_layout(mesh, "bf16[2048@x,4096]")};

@@ -36,47 +36,52 @@ std::vector<Contestant> contestants(Rank& rank, const Request& asked, const Synt
     const bool mpi = rank.backend().name() == "mpi";
     Problem problem = asked.problem;  // of the others, which move the source's type
     problem.target.dtype = problem.source.dtype;
+    const bool reduced = summand_count(problem.source) > 1 || summand_count(problem.target) > 1;
+    const std::vector<Index>& permute = asked.changes.permute;
+    const Moved moved{permute.empty() ? problem.source : asked.written.source, permute, reduced};
     std::vector<Contestant> all;
+    const auto add = [&](std::string_view name, Result<Judged<Plan>> plan, Carrier carrier) {
+        all.emplace_back(std::string(name), std::move(plan), carrier, moved);
+    };
     const auto as_steps = [](const Plan& plan) { return judge(plan, AsSteps{}); };
-    all.emplace_back("this plan", within(made, {}), Carrier::own);
+    add("this plan", within(made, {}), Carrier::own);
     if (problem != asked.problem)
         if (const auto plain = synthesize(problem, asked.options))
-            all.emplace_back("without the cast", within(*plain, {}), Carrier::own);
-    all.emplace_back(naive_name, gather_then_slice(problem).and_then(as_steps), mpi ? Carrier::messages : Carrier::own);
+            add("without the cast", within(*plain, {}), Carrier::own);
+    if (!permute.empty())
+        all.emplace_back("source in order", within(made, {}), Carrier::own, Moved{problem.source, {}, reduced});
+    add(naive_name, gather_then_slice(problem).and_then(as_steps), mpi ? Carrier::messages : Carrier::own);
     const auto direct = as_steps({problem.source, problem.target, {{StepKind::exchange, problem.target}}});
-    if (made.plan().steps.size() > 1 && direct) all.emplace_back("direct exchange", direct, Carrier::own);
-    if (mpi) all.emplace_back("MPI_Alltoallw", direct, Carrier::alltoallw);
+    if (made.plan().steps.size() > 1 && direct) add("direct exchange", direct, Carrier::own);
+    if (mpi) add("MPI_Alltoallw", direct, Carrier::alltoallw);
     if (mpi && asked.options.capabilities.ranks_per_node < rank.size()) {  // between nodes
-        all.emplace_back("isend and irecv of boxes", direct, Carrier::messages_of_boxes);
-        all.emplace_back("MPI_Bcast per unit task", direct, Carrier::broadcasts);
+        add("isend and irecv of boxes", direct, Carrier::messages_of_boxes);
+        add("MPI_Bcast per unit task", direct, Carrier::broadcasts);
     }
     // A sum that MPI has one call for.
     if (const auto whole = as_steps({problem.source, problem.target, {{StepKind::all_reduce, problem.target}}});
         mpi && whole)
-        all.emplace_back("MPI_Allreduce", whole, Carrier::reductions);
+        add("MPI_Allreduce", whole, Carrier::reductions);
     if (const auto parts = as_steps({problem.source, problem.target, {{StepKind::reduce_scatter, problem.target}}});
         mpi && parts)
-        all.emplace_back("MPI_Reduce_scatter", parts, Carrier::reductions);
+        add("MPI_Reduce_scatter", parts, Carrier::reductions);
     if (mpi && asked.options.capabilities.ranks_per_node > 1) {
-        all.emplace_back(callers_name, within(made, {}), Carrier::callers_memory);
-        all.emplace_back(registered_name, within(made, {}), Carrier::registered);
+        add(callers_name, within(made, {}), Carrier::callers_memory);
+        add(registered_name, within(made, {}), Carrier::registered);
     }
     return all;
 }
 
 std::vector<Score> measure(Rank& rank, const Request& asked, const Synthesis& made, Index rounds) {
-    const Layout& source = asked.problem.source;
-    const bool reduced = summand_count(source) > 1 || summand_count(asked.problem.target) > 1;
-    const auto values = generated(source, reduced);
     std::vector<Contestant> all = contestants(rank, asked, made);
     std::vector<Contestant*> order;
     for (Contestant& one : all) order.push_back(&one);
     Progress progress(rank.index() == 0);
-    for (Contestant& one : all) one.measure_memory(rank, *values, progress);
-    for (Contestant& one : all) one.take_place(rank, *values, progress);
+    for (Contestant& one : all) one.measure_memory(rank, progress);
+    for (Contestant& one : all) one.take_place(rank, progress);
     for (Index round = 0; round < rounds; ++round) {
         progress.at("measuring", round, rounds);
-        for (Contestant* one : order) one->round(rank, *values, progress);
+        for (Contestant* one : order) one->round(rank, progress);
         std::rotate(order.begin(), order.begin() + 1, order.end());  // nobody is always first
     }
     std::vector<Score> scores;
@@ -195,9 +200,9 @@ Result<int> bench_rank(Rank& rank, const Arguments& arguments, const Request& as
         if (const Index moves = moves_that_pay(scores); moves > 0) json["registering_pays_from_moves"] = moves;
         answer(line(json));
     } else if (rank.index() == 0) {
-        answer(fmt::format("{} to {}   {} in all   {} ranks   {}\n", format(asked.problem.source),
-                           format(asked.problem.target), format_bytes(global_bytes(asked.problem.source)), rank.size(),
-                           ranks.name()));
+        const Problem& ends = asked.keeps_places() ? asked.problem : asked.written;
+        answer(fmt::format("{} to {}   {} in all   {} ranks   {}\n", format(ends.source), format(ends.target),
+                           format_bytes(global_bytes(ends.source)), rank.size(), ranks.name()));
         answer(table_of(scores) + notes(scores, arguments.rounds, ranks.one_process()));
     }
     const Score& plan = scores.front();
@@ -214,8 +219,8 @@ Result<int> bench(const Arguments& arguments) {
     const Question question = own ? arguments.question : with_default_problem(arguments.question, ranks_started);
     RESHARD_TRY(auto& asked, understand(question));
     remark(asked.note);
-    if (!asked.keeps_places())
-        return fail(Code::unsupported, "bench neither transposes nor pads: not every contestant does");
+    if (asked.changes.fill)
+        return fail(Code::unsupported, "bench does not pad: a run fills the padding, and no contestant's call does");
     if (asked.options.limits.memory.donate)
         return fail(Code::usage, "bench moves one source again and again: it cannot be donated");
     RESHARD_TRY(auto& ranks, make_ranks(arguments.backend, rank_count(asked.problem),

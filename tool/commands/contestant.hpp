@@ -26,29 +26,38 @@ struct Score {
 /// The last two run the own backend on the program's own memory, unregistered and registered.
 enum class Carrier { own, messages, alltoallw, messages_of_boxes, broadcasts, reductions, callers_memory, registered };
 
+/// The array that a contestant moves.
+struct Moved {
+    Layout source;                    ///< as its tiles lie in memory
+    std::vector<Index> permute = {};  ///< the plan begins at permuted(source, permute)
+    bool reduced = false;             ///< an end has summands
+};
+
 class Contestant {
 public:
     /// An error instead of a plan keeps it out, with the reason in its score.
-    Contestant(std::string name, Result<Judged<Plan>> plan, Carrier carrier);
+    Contestant(std::string name, Result<Judged<Plan>> plan, Carrier carrier, Moved moved);
 
     /// Collective: everything it needs is taken, used once and given back while memory use is watched.
-    void measure_memory(Rank& rank, Values& values, Progress& progress);
+    void measure_memory(Rank& rank, Progress& progress);
 
     /// Collective: takes what it needs for the rounds, which start on memory that has been touched.
-    void take_place(Rank& rank, Values& values, Progress& progress);
+    void take_place(Rank& rank, Progress& progress);
 
     /// Collective: one timed move, and a look at every element after it.
-    void round(Rank& rank, Values& values, Progress& progress);
+    void round(Rank& rank, Progress& progress);
 
     [[nodiscard]] const Score& score() const { return score_; }
 
 private:
-    [[nodiscard]] Result<void> set_up(Rank& rank, Values& values, Progress& progress);
-    [[nodiscard]] Result<void> take_part(Rank& rank, Values& values, Progress& progress);
-    [[nodiscard]] Result<double> move_and_look(Rank& rank, Values& values, Progress& progress);
+    [[nodiscard]] Result<void> set_up(Rank& rank, Progress& progress);
+    [[nodiscard]] Result<void> take_part(Rank& rank, Progress& progress);
+    [[nodiscard]] Result<double> move_and_look(Rank& rank, Progress& progress);
 
     Result<Judged<Plan>> plan_;
     Carrier carrier_;
+    Moved moved_;
+    std::unique_ptr<Values> values_;
     Score score_;
     std::unique_ptr<Backend> baseline_;  // outlives the mover
     std::unique_ptr<Session> mover_;

@@ -109,9 +109,9 @@ struct TileProgram {
 
 /// The same between the ends of the question that the plan answers. The plan may write these ends in another shape
 /// (Synthesis of a reshape) and number the devices differently. `permute` is as MoveOptions::permute: the plan begins
-/// at permuted(asked.source, permute), and the program at the tile of asked.source. The transposition is part of the
-/// first copy of the tile if it can be. Errors: also mismatch if the plan has other ends, or if `permute` is no order
-/// of the dimensions.
+/// at permuted(asked.source, permute), and the program at the tile of asked.source. The transposition is part of a
+/// copy that the program has anyway, if it can be. Errors: also mismatch if the plan has other ends, or if `permute` is
+/// no order of the dimensions.
 [[nodiscard]] Result<TileProgram> portable(const Plan& plan, const Problem& asked, std::span<const Index> permute = {});
 
 }  // namespace reshard
