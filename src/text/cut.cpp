@@ -71,20 +71,20 @@ Result<Dim> scan_cut(Scanner& scanner, Dim dim) {
     return balanced(dim.extent, std::move(dim.atoms));
 }
 
-Result<Dim> scan_dealt(Scanner& scanner, const Mesh& mesh, AtomList& used, std::span<const Dim> dims) {
+Result<Dim> scan_dealt(Scanner& scanner, const Mesh& mesh, AtomList& used, std::span<const Dim> dims,
+                       std::size_t place) {
     constexpr Index shards_max = Index{1} << 22;
-    const std::size_t begin = scanner.offset();
     RESHARD_CHECK(scanner.expect('@'));
     RESHARD_TRY(const auto& axes, scan_dim_axes(scanner, mesh, used));
     if (combinations(axes) > shards_max)
         return scanner.error(Code::unsupported, fmt::format("more than {} shards of a flattened tile", shards_max),
-                             begin);
+                             place);
     std::vector<Index> units(static_cast<std::size_t>(combinations(axes)), 1);
     if (scanner.take('[')) {
         RESHARD_ASSIGN(units, scan_numbers(scanner, "the units of a shard", 0));
         RESHARD_CHECK(scanner.expect(']'));
     }
-    return scanner.at(flattened(dims, axes, units), begin);
+    return scanner.at(flattened(dims, axes, units), place);
 }
 
 std::string format_cut(const Dim& dim) {

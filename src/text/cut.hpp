@@ -11,9 +11,11 @@ namespace reshard::notation {
 /// not exist), overflow.
 [[nodiscard]] Result<Dim> scan_cut(Scanner& scanner, Dim dim);
 
-/// Reads the rest of flattened dimensions, `@axes` or `@axes[1,3,2]`: each tile of `dims` is flattened, and the axes deal
-/// it out in units. Errors: as scan_dim_axes and flattened; syntax.
-[[nodiscard]] Result<Dim> scan_dealt(Scanner& scanner, const Mesh& mesh, AtomList& used, std::span<const Dim> dims);
+/// Reads the rest of flattened dimensions, `@axes` or `@axes[1,3,2]`: each tile of `dims` is flattened, and the axes
+/// deal it out in units. `place` is where the dimensions begin. Errors: as scan_dim_axes; syntax; at `place`, as
+/// flattened.
+[[nodiscard]] Result<Dim> scan_dealt(Scanner& scanner, const Mesh& mesh, AtomList& used, std::span<const Dim> dims,
+                                     std::size_t place);
 
 /// Empty for ceil-div.
 [[nodiscard]] std::string format_cut(const Dim& dim);

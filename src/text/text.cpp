@@ -104,13 +104,14 @@ Result<Dim> scan_cut_dim(Scanner& scanner, const Mesh& mesh, AtomList& used) {
 
 // Dimensions as one: each of their tiles is flattened, and the axes behind them deal it out in units.
 Result<Dim> scan_flattened(Scanner& scanner, const Mesh& mesh, AtomList& used) {
+    const std::size_t begin = scanner.offset();
     std::vector<Dim> dims;
     do {
         RESHARD_TRY(auto& dim, scan_cut_dim(scanner, mesh, used));
         dims.push_back(std::move(dim));
     } while (scanner.take(','));
     RESHARD_CHECK(scanner.expect(')'));
-    return notation::scan_dealt(scanner, mesh, used, dims);
+    return notation::scan_dealt(scanner, mesh, used, dims, begin);
 }
 
 Result<Dim> scan_dim(Scanner& scanner, const Mesh& mesh, AtomList& used) {

@@ -40,11 +40,12 @@ private:
         RESHARD_CHECK(scanner_.expect('['));
         const bool flattens = flattens_here();
         if (flattens) RESHARD_CHECK(scanner_.expect('('));
+        const std::size_t first = scanner_.place();
         if (!scanner_.take(']')) {
             do {
                 RESHARD_CHECK(entry());
             } while (scanner_.take(','));
-            if (flattens) RESHARD_CHECK(flatten());
+            if (flattens) RESHARD_CHECK(flatten(first));
             RESHARD_CHECK(scanner_.expect(']'));
         }
         if (dim_ == asked_.shape.size()) return {};
@@ -67,10 +68,9 @@ private:
     }
 
     // )@axes, )@axes[1,3,2]: each tile of the entries is flattened, and the axes deal it out in units.
-    Result<void> flatten() {
-        const std::size_t begin = scanner_.place();
+    Result<void> flatten(std::size_t begin) {
         RESHARD_CHECK(scanner_.expect(')'));
-        RESHARD_TRY(auto& flat, scan_dealt(scanner_, layout_.mesh, used_, layout_.dims));
+        RESHARD_TRY(auto& flat, scan_dealt(scanner_, layout_.mesh, used_, layout_.dims, begin));
         if (!asked_.parts.empty() || !placed_.padded.empty())
             return scanner_.error(
                 Code::unsupported,
