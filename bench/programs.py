@@ -20,12 +20,20 @@ import statistics
 import sys
 import tempfile
 
-from two_nodes import Nodes, Skip, end_on_signals, run
+from two_nodes import Nodes, Skip, end_on_signals, need, run
 
 # Rates are of each device's card, each way.
 MACHINE = "machine links\nlevel link devices all message 100us bandwidth {rate}B/s\ncopy 5GB/s\n"
 WITHIN = 0.1  # of the prediction
 ACTIVATION = 2**24  # bytes
+
+
+class Links(Nodes):
+    """Cards that let no burst pass: a message takes bytes / rate however long the card was idle before."""
+
+    def limit(self, node, card, rate):
+        need(*self.inside(node), "tc", "qdisc", "add", "dev", card, "root", "tbf", "rate", f"{8 * rate}bit", "burst", "24kb",
+             "latency", "200ms")
 
 
 def generated(asked, words):
@@ -93,7 +101,7 @@ PROBLEMS = {"two": two, "four": four, "uneven": uneven, "refit": refit}
 
 
 def measured(asked, ranks, contestants):
-    with tempfile.TemporaryDirectory() as folder, Nodes(folder, asked.rate, ranks) as nodes:
+    with tempfile.TemporaryDirectory() as folder, Links(folder, asked.rate, ranks) as nodes:
         machine, listed = os.path.join(folder, "links.machine"), os.path.join(folder, "contestants")
         with open(machine, "w", encoding="utf-8") as file:
             file.write(MACHINE.format(rate=asked.rate))
@@ -124,6 +132,7 @@ def report(name, asked):
                   for held, printed in zip(one["bytes_held"], one["bytes_printed"]) if how != "held"]
         print(f"| {name} | {words} | {one['seconds_predicted']:.3f} s | {statistics.median(seconds):.3f} s [{seconds[0]:.3f}, "
               f"{seconds[-1]:.3f}] | {over:.3f} | {base / taken:.3f}x | {', '.join(counts)} |", flush=True)
+        print(f"{name}, {words}: a move takes {one['move_seconds']:.3f} s in the mean", file=sys.stderr)
         if how != "held" and any(held > printed for held, printed in zip(one["bytes_held"], one["bytes_printed"])):
             yield f"{name}, {words}: a device held more than is printed"
     if abs(over - 1) > WITHIN * asked.slack:
@@ -138,7 +147,7 @@ def main():
     parser.add_argument("reshard")
     parser.add_argument("programs_over_links")
     parser.add_argument("problems", nargs="*", choices=[[], *PROBLEMS], default=[])
-    parser.add_argument("--rate", type=int, default=12_500_000, help="of a card, bytes a second each way")
+    parser.add_argument("--rate", type=int, default=3_125_000, help="of a card, bytes a second each way")
     parser.add_argument("--task", type=float, default=0.16, help="seconds of a forward task, a pack and a load")
     parser.add_argument("--microbatches", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=3)

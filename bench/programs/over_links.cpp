@@ -80,6 +80,17 @@ public:
             if (place.device <= rank_) peak = place.peak_bytes;
         return by_hand_ ? 0 : peak;
     }
+    [[nodiscard]] double move_seconds() const {  // in the last run, in the mean
+        if (by_hand_) return 0;
+        double sum = 0;
+        Index moves = 0;
+        for (const Task& task : must(runner_->measured()).tasks)
+            for (const ProgramUse& use : task.uses) {
+                sum += static_cast<double>(use.move_picoseconds.value_or(0)) * 1e-12;
+                moves += use.move_picoseconds ? 1 : 0;
+            }
+        return sum / static_cast<double>(std::max<Index>(moves, 1));
+    }
     [[nodiscard]] Index held() const { return by_hand_ ? 0 : runner_->most_bytes(); }
 
     Index predicted = 0;  // picoseconds
@@ -134,6 +145,7 @@ int run(const std::string& machine_path, const std::string& contestants_path, in
     for (const auto& one : contestants)
         found.push_back({{"seconds", one->seconds},
                          {"seconds_predicted", static_cast<double>(one->predicted) * 1e-12},
+                         {"move_seconds", one->move_seconds()},
                          {"bytes_printed", of_all_ranks(one->printed_peak(), backend->size())},
                          {"bytes_held", of_all_ranks(one->held(), backend->size())}});
     if (backend->rank() == 0) std::cout << nlohmann::json{{"wrong", wrong}, {"contestants", found}}.dump() << std::endl;
