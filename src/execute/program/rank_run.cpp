@@ -99,17 +99,12 @@ Result<void> RankRun::start(Compute compute) {
     compute_ = std::move(compute);
     ended_.assign(made_.schedule().order.size(), false);
     own_times_.assign(std::max<std::size_t>(ended_.size(), 1), no_time);
+    signals_heard_.clear();
     signals_done_.clear();
     started_.assign(steps_.size(), false);
     next_ = 0;
     in_flight_ = true;
     well_ = false;
-    // A rank that only hears a signal waits for it from now on.
-    for (std::size_t s = 0; s < moves_.signals().size(); ++s) {
-        const Mesh& earlier = made_.program().tasks[moves_.signals()[s].earlier].mesh;
-        if (!moves_.signals()[s].executor || position_of(earlier, backend_->rank())) continue;
-        if (auto started = start_signal(s); !started) return fail_all(started.error());
-    }
     return {};
 }
 
@@ -138,6 +133,7 @@ Result<bool> RankRun::look(bool in_task) {
     RESHARD_CHECK(look_at(flights_));
     RESHARD_CHECK(look_at(signals_in_flight_));
     if (next_ < steps_.size()) {
+        RESHARD_CHECK(listen_for(steps_[next_]));
         if (const auto step = startable(in_task)) {
             started_[*step] = true;
             while (next_ < steps_.size() && started_[next_]) ++next_;
@@ -179,6 +175,17 @@ void RankRun::has_ended(std::size_t k, Clock::time_point begun) {
     ended_[k] = true;
     own_times_[k] = activity(k).is_move ? -picoseconds_since(begun) : picoseconds_since(begun);
     tiles_.end(k);
+}
+
+// A rank that only hears the signals of its next step waits for them from now on. Waiting for all signals from the
+// beginning would poll the peers of each.
+Result<void> RankRun::listen_for(const Step& step) {
+    for (const std::size_t s : step.signals) {
+        const Mesh& earlier = made_.program().tasks[moves_.signals()[s].earlier].mesh;
+        if (position_of(earlier, backend_->rank()) || !signals_heard_.insert(s).second) continue;
+        RESHARD_CHECK(start_signal(s));
+    }
+    return {};
 }
 
 // The first step that has not started, or a move behind it that takes no memory here: this rank only sends. `after`

@@ -52,6 +52,7 @@ private:
 
     Result<bool> look(bool in_task);
     Result<void> look_at(std::list<MoveInFlight>& flights);
+    Result<void> listen_for(const Step& step);
     [[nodiscard]] std::optional<std::size_t> startable(bool in_task);
     [[nodiscard]] bool may_start(const Step& step);
     Result<void> start_step(const Step& step);
@@ -74,7 +75,7 @@ private:
 
     Compute compute_;
     std::list<MoveInFlight> flights_, signals_in_flight_;
-    std::set<std::size_t> signals_done_;
+    std::set<std::size_t> signals_heard_, signals_done_;  // waited for, arrived
     std::set<Executor*> busy_;
     std::vector<bool> ended_;
     std::vector<bool> started_;  // of each step
