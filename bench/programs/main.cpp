@@ -1,9 +1,12 @@
-// Published schedules beside ours, in the model of the planner: program_bench [ROUNDS]. A ratio is the end of the base
-// over the end of a schedule. The base blocks at each move: 1F1B for a pipeline, and the lock step for a refit, which
-// does everything one by one.
+// Published schedules beside ours, in the model of the planner: program_bench [ROUNDS]. `program_bench sizes` prints
+// how long schedules of large programs take, without rounds of local search. A ratio is the end of the base over the
+// end of a schedule. The base blocks at each move: 1F1B for a pipeline, and the lock step for a refit, which does
+// everything one by one.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
+#include <functional>
 #include <string>
 
 #include <fmt/format.h>
@@ -13,6 +16,7 @@
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
 #include "synth/program/expand.hpp"
+#include "synth/program/search.hpp"
 
 using namespace reshard;
 
@@ -96,9 +100,53 @@ std::vector<Row> rows() {
     return all;
 }
 
+double milliseconds_of(const std::function<void()>& body) {
+    const std::clock_t begin = std::clock();
+    body();
+    return 1e3 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+// Processor time, the best of three.
+Result<void> print_size(const std::string& text) {
+    ScheduleOptions options;
+    options.rounds_max = 0;
+    RESHARD_TRY(const Program& asked, generate(text));
+    RESHARD_TRY(const auto& all, activities(text, options.moves.machine));
+    RESHARD_TRY(const auto& made, schedule(asked, options));
+    double search = 1e9;
+    double whole = 1e9;
+    for (int turn = 0; turn < 3; ++turn) {
+        search = std::min(search, milliseconds_of([&] { (void)program::best_order(all, {0, 0}); }));
+        whole = std::min(whole, milliseconds_of([&] { (void)schedule(asked, options); }));
+    }
+    const auto over = [&](Index end) { return static_cast<double>(end) / static_cast<double>(made.lower_bound); };
+    fmt::print("| {} | {} | {:.1f} | {:.1f} | {:.3f} | {:.3f} |\n", text, all.count(), search, whole,
+               over(made.written_picoseconds), over(made.verdict().picoseconds));
+    return {};
+}
+
+int print_sizes() {
+    fmt::print(
+        "| program | activities | order (ms) | plans, order and judge (ms) | written order over the bound | ours |\n"
+        "|---|---|---|---|---|---|\n");
+    const std::string pipeline = " forward=10ms backward=20ms move=10ms";
+    for (const std::string& text :
+         {"eager stages=4 microbatches=32 activations=7" + pipeline,
+          "eager stages=8 microbatches=64 activations=15" + pipeline,
+          "eager stages=8 microbatches=640 activations=15" + pipeline, std::string("zero3 layers=34 move=10ms"),
+          std::string("zero3 layers=340 move=10ms"), std::string("zero3 layers=3400 move=10ms")}) {
+        const auto printed = print_size(text);
+        if (printed) continue;
+        std::fprintf(stderr, "%s: %s\n", text.c_str(), describe(printed.error()).c_str());
+        return 1;
+    }
+    return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+    if (argc > 1 && std::string(argv[1]) == "sizes") return print_sizes();
     const Index rounds = argc > 1 ? std::atoll(argv[1]) : 2000;
     fmt::print(
         "| program | blocking | program order, 1 ahead | 2 ahead | random moves | latency hiding | reshard |\n"

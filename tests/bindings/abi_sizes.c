@@ -4,6 +4,7 @@
 #include "reshard/c.h"
 #ifdef RESHARD_HAS_FILES
 #include "reshard/c/files.h"
+#include "reshard/c/program.h"
 #endif
 #ifdef RESHARD_HAS_MPI
 #include "reshard/c_mpi.h"
@@ -38,6 +39,8 @@ int main(void) {
     SIZE(reshard_checkpoint_tensor), LAST(reshard_checkpoint_tensor, reserved);
     SIZE(reshard_checkpoint_box), LAST(reshard_checkpoint_box, dims);
     SIZE(reshard_files_tile), LAST(reshard_files_tile, bytes);
+    SIZE(reshard_schedule_options), LAST(reshard_schedule_options, rounds_max);
+    SIZE(reshard_task_run), LAST(reshard_task_run, moves);
 #endif
 #ifdef RESHARD_HAS_MPI
     SIZE(reshard_mpi_options), LAST(reshard_mpi_options, timeout_ms);

@@ -80,7 +80,7 @@ HEADERS = {
     "files/checkpoint": ["model/rules"],
     "files/convert": ["files/checkpoint"],
     "files/load": ["files/convert", "backends/backend"],
-    "files/program": ["program/program"],
+    "files/program": ["program/script"],
     "live/group": ["planner/integer", "result"],
     "live/publish": ["live/group", "layout"],
     "live/subscribe": ["live/group", "layout"],
@@ -98,6 +98,7 @@ HEADERS = {
     "c": ["c/change", "c/digest", "c/halo", "c/pages"],
     "c/scalapack": [],
     "c/files": ["c/run"],
+    "c/program": ["c/run"],
     "c_mpi": ["c"],
     "c_nccl": ["c"],
 }

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "reshard/program/program.hpp"
+#include "reshard/program/script.hpp"
 
 namespace reshard::files {
 
@@ -25,5 +25,8 @@ namespace reshard::files {
 
 /// The lines that parse_program reads.
 [[nodiscard]] std::string format(const Program& program);
+
+/// The script of a device as one line of JSON, with the fields of `reshard schedule --script` (docs/programs.md).
+[[nodiscard]] std::string format(const Judged<ProgramSchedule>& made, const DeviceScript& script);
 
 }  // namespace reshard::files

@@ -9,8 +9,8 @@
 #include "python/bindings/programs/runner.hpp"
 #include "report/lanes.hpp"
 #include "report/numbers.hpp"
+#include "reshard/files/program.hpp"
 #include "reshard/program/schedule.hpp"
-#include "reshard/program/script.hpp"
 #include "reshard/text.hpp"
 
 namespace reshard::python {
@@ -82,49 +82,10 @@ std::vector<DeviceMemory> devices_of(const Scheduled& scheduled) {
     return devices;
 }
 
-nb::list list_of(const std::vector<std::size_t>& numbers) {
-    nb::list list;
-    for (const std::size_t number : numbers) list.append(number);
-    return list;
-}
-
 // The same fields as `reshard schedule --script`.
-nb::dict script_for(const Scheduled& scheduled, Index device) {
-    const ProgramSchedule& schedule = scheduled.made.schedule();
+nb::object script_for(const Scheduled& scheduled, Index device) {
     const DeviceScript script = unwrap(script_of(scheduled.made, scheduled.machine, device));
-    nb::list steps;
-    for (const ScriptStep& step : script.steps) {
-        const ScheduledActivity& one = schedule.order[step.activity];
-        nb::dict line;
-        line["activity"] = step.activity;
-        line[one.is_move ? "move" : "task"] = name_of(scheduled.made.program(), schedule, one);
-        line["after"] = list_of(step.after);
-        if (one.is_move) {
-            const Plan& plan = schedule.moves[one.number].plan.plan();
-            line["array"] = schedule.moves[one.number].array;
-            line["sends"] = position_of(plan.source.mesh, device).has_value();
-            line["receives"] = position_of(plan.target.mesh, device).has_value();
-        }
-        steps.append(line);
-    }
-    nb::list memory;
-    for (const ScriptMemory& one : script.memory) {
-        nb::dict line;
-        line[one.layout ? "array" : "borrowed_by"] = one.name;
-        line["bytes"] = one.bytes;
-        if (one.layout) line["layout"] = format(*one.layout);
-        if (one.taken_by) line["taken_by"] = *one.taken_by;
-        if (!one.freed_by.empty()) line["freed_by"] = list_of(one.freed_by);
-        if (one.handed_to) line["handed_to"] = *one.handed_to;
-        memory.append(line);
-    }
-    nb::dict all;
-    all["schema"] = 1;
-    all["device"] = script.device;
-    all["steps"] = steps;
-    all["memory"] = memory;
-    if (script.limit != index_max) all["limit_bytes"] = script.limit;
-    return all;
+    return nb::module_::import_("json").attr("loads")(files::format(scheduled.made, script));
 }
 
 std::string text_of_lanes(const Scheduled& scheduled, std::size_t width) {

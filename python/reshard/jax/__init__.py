@@ -6,6 +6,7 @@
     with reshard.jax.everywhere(): ...            # for programs that you do not want to edit
     u = reshard.jax.halo(u, P("x", "y"), width=1) # within jax.shard_map: the cells around the block, by permutes
     print(reshard.jax.explain(jax.jit(f), *args)) # every reshard of a program, its price, and the line to paste
+    reshard.jax.program(jax.jit(f), *args, seconds=profile)  # XLA's order as tasks, to see how far it is from the bound
 """
 
 try:
@@ -27,8 +28,10 @@ from ._fallback import FallbackWarning
 from ._halo import halo
 from ._primitive import reshard
 from ._report import Explained, Row, WasteError
+from ._scheduled import Instruction, ScheduledProgram, program
 
-__all__ = ["Explained", "FallbackWarning", "Row", "WasteError", "device_put", "everywhere", "explain", "halo", "reshard"]
+__all__ = ["Explained", "FallbackWarning", "Instruction", "Row", "ScheduledProgram", "WasteError", "device_put", "everywhere",
+           "explain", "halo", "program", "reshard"]
 
 for _name in __all__:
     globals()[_name].__module__ = __name__  # the name that users write

@@ -99,16 +99,12 @@ Result<void> RankRun::start(Compute compute) {
     compute_ = std::move(compute);
     ended_.assign(made_.schedule().order.size(), false);
     own_times_.assign(std::max<std::size_t>(ended_.size(), 1), no_time);
+    signals_heard_.clear();
     signals_done_.clear();
+    started_.assign(steps_.size(), false);
     next_ = 0;
     in_flight_ = true;
     well_ = false;
-    // A rank that only hears a signal waits for it from now on.
-    for (std::size_t s = 0; s < moves_.signals().size(); ++s) {
-        const Mesh& earlier = made_.program().tasks[moves_.signals()[s].earlier].mesh;
-        if (!moves_.signals()[s].executor || position_of(earlier, backend_->rank())) continue;
-        if (auto started = start_signal(s); !started) return fail_all(started.error());
-    }
     return {};
 }
 
@@ -137,18 +133,19 @@ Result<bool> RankRun::look(bool in_task) {
     RESHARD_CHECK(look_at(flights_));
     RESHARD_CHECK(look_at(signals_in_flight_));
     if (next_ < steps_.size()) {
-        const Step& step = steps_[next_];
-        if (in_task && !activity(step.activity).is_move) return false;
-        if (may_start(step)) {
-            ++next_;
+        RESHARD_CHECK(listen_for(steps_[next_]));
+        if (const auto step = startable(in_task)) {
+            started_[*step] = true;
+            while (next_ < steps_.size() && started_[next_]) ++next_;
             changed_ = true;
-            RESHARD_CHECK(start_step(step));
+            RESHARD_CHECK(start_step(steps_[*step]));
             return false;
         }
         // proofs/Program.v: never_stuck. A run that breaks it ends here instead of waiting for ever.
         if (!in_task && flights_.empty() && signals_in_flight_.empty())
-            return fail(Code::plan, fmt::format("rank {} has nothing in flight and cannot start {}", backend_->rank(),
-                                                name_of(made_.program(), made_.schedule(), activity(step.activity))));
+            return fail(Code::plan,
+                        fmt::format("rank {} has nothing in flight and cannot start {}", backend_->rank(),
+                                    name_of(made_.program(), made_.schedule(), activity(steps_[next_].activity))));
         return false;
     }
     if (in_task || !flights_.empty() || !signals_in_flight_.empty()) return false;
@@ -178,6 +175,30 @@ void RankRun::has_ended(std::size_t k, Clock::time_point begun) {
     ended_[k] = true;
     own_times_[k] = activity(k).is_move ? -picoseconds_since(begun) : picoseconds_since(begun);
     tiles_.end(k);
+}
+
+// A rank that only hears the signals of its next step waits for them from now on. Waiting for all signals from the
+// beginning would poll the peers of each.
+Result<void> RankRun::listen_for(const Step& step) {
+    for (const std::size_t s : step.signals) {
+        const Mesh& earlier = made_.program().tasks[moves_.signals()[s].earlier].mesh;
+        if (position_of(earlier, backend_->rank()) || !signals_heard_.insert(s).second) continue;
+        RESHARD_CHECK(start_signal(s));
+    }
+    return {};
+}
+
+// The first step that has not started, or a move behind it that takes no memory here: this rank only sends. `after`
+// names the step before on each engine and card, so they keep the order, and memory is taken in the order, too.
+std::optional<std::size_t> RankRun::startable(bool in_task) {
+    constexpr std::size_t looked_at_max = 32;  // steps
+    for (std::size_t k = next_; k < std::min(steps_.size(), next_ + looked_at_max); ++k) {
+        const bool is_move = activity(steps_[k].activity).is_move;
+        const bool in_turn = k == next_ && (is_move || !in_task);
+        const bool overtakes = k != next_ && is_move && tiles_.takes(steps_[k].activity) == 0;
+        if (!started_[k] && (in_turn || overtakes) && may_start(steps_[k])) return k;
+    }
+    return std::nullopt;
 }
 
 bool RankRun::may_start(const Step& step) {

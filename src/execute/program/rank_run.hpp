@@ -25,7 +25,8 @@ public:
             ProgramTiles tiles);
 
     [[nodiscard]] Result<void> start(Compute compute);
-    /// Looks at the moves in flight, then starts at most one step. True when the run is over on all ranks.
+    /// Looks at the moves in flight, then starts at most one step: the next one, or a move behind it that takes no
+    /// memory on this rank. True when the run is over on all ranks.
     [[nodiscard]] Result<bool> advance();
     /// Waits until something changes, for about so long.
     void rest(Index microseconds);
@@ -51,6 +52,8 @@ private:
 
     Result<bool> look(bool in_task);
     Result<void> look_at(std::list<MoveInFlight>& flights);
+    Result<void> listen_for(const Step& step);
+    [[nodiscard]] std::optional<std::size_t> startable(bool in_task);
     [[nodiscard]] bool may_start(const Step& step);
     Result<void> start_step(const Step& step);
     Result<void> start_move(std::size_t k);
@@ -72,10 +75,11 @@ private:
 
     Compute compute_;
     std::list<MoveInFlight> flights_, signals_in_flight_;
-    std::set<std::size_t> signals_done_;
+    std::set<std::size_t> signals_heard_, signals_done_;  // waited for, arrived
     std::set<Executor*> busy_;
     std::vector<bool> ended_;
-    std::size_t next_ = 0;  // step
+    std::vector<bool> started_;  // of each step
+    std::size_t next_ = 0;       // the first step that has not started
     bool in_task_ = false, in_flight_ = false, changed_ = false, well_ = false;
     std::vector<Index> own_times_, times_;
     std::optional<MoveInFlight> last_;

@@ -112,10 +112,15 @@ void ProgramTiles::reset() {
     }
 }
 
+Index ProgramTiles::takes(std::size_t activity) const {
+    Index bytes = 0;
+    for (const std::size_t number : at(taken_by_, activity)) bytes += places_[number].script.bytes;
+    return bytes;
+}
+
 bool ProgramTiles::fits(std::size_t activity) const {
-    Index held = held_;
+    Index held = held_ + takes(activity);
     for (const std::size_t number : at(handed_to_, activity)) held -= places_[number].script.bytes;
-    for (const std::size_t number : at(taken_by_, activity)) held += places_[number].script.bytes;
     return held <= limit_;
 }
 

@@ -30,6 +30,8 @@ public:
     /// Before a run: only what is there from the beginning stays held.
     void reset();
 
+    /// The bytes that an activity takes when it starts.
+    [[nodiscard]] Index takes(std::size_t activity) const;
     /// Whether the memory that an activity takes fits the limit now.
     [[nodiscard]] bool fits(std::size_t activity) const;
     /// Hands over and takes the memory of an activity that starts. pre: it fits. Errors: as Backend::allocate.

@@ -228,14 +228,15 @@ class Programs(unittest.TestCase):
             thread.join()
         self.assertEqual(ends, [reshard.schedule(program, 2000).seconds] * 2)
 
-    def test_the_page(self):
-        page = (ROOT / "docs/programs.md").read_text(encoding="utf-8")
-        lines = "\n".join(re.findall(r"^```python\n(.*?)^```", page, re.S | re.M))
-        session = doctest.DocTestParser().get_doctest(lines, {}, "docs/programs.md", "docs/programs.md", 0)
-        said = []
-        ran = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(session, out=said.append)
-        self.assertEqual(ran.failed, 0, "".join(said))
-        self.assertGreater(ran.attempted, 8)
+    def test_the_pages(self):
+        for name in ("docs/programs.md", "docs/refit.md"):
+            page = (ROOT / name).read_text(encoding="utf-8")
+            lines = "\n".join(re.findall(r"^```python\n(.*?)^```", page, re.S | re.M))
+            session = doctest.DocTestParser().get_doctest(lines, {}, name, name, 0)
+            said = []
+            ran = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(session, out=said.append)
+            self.assertEqual(ran.failed, 0, "".join(said))
+            self.assertGreater(ran.attempted, 8)
 
 
 if __name__ == "__main__":

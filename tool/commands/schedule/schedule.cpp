@@ -70,35 +70,6 @@ Json schedule_json(const ScheduleSynthesis& made) {
             {"devices", std::move(places)}};
 }
 
-Json script_json(const ScheduleSynthesis& made, const DeviceScript& script) {
-    Json steps = Json::array();
-    for (const ScriptStep& step : script.steps) {
-        const ScheduledActivity& one = made.schedule().order[step.activity];
-        Json line{{"activity", step.activity},
-                  {one.is_move ? "move" : "task", name_of(made.program(), made.schedule(), one)},
-                  {"after", step.after}};
-        if (one.is_move) {
-            const Plan& plan = made.schedule().moves[one.number].plan.plan();
-            line["array"] = made.schedule().moves[one.number].array;
-            line["sends"] = position_of(plan.source.mesh, script.device).has_value();
-            line["receives"] = position_of(plan.target.mesh, script.device).has_value();
-        }
-        steps.push_back(std::move(line));
-    }
-    Json memory = Json::array();
-    for (const ScriptMemory& one : script.memory) {
-        Json line{{one.layout ? "array" : "borrowed_by", one.name}, {"bytes", one.bytes}};
-        if (one.layout) line["layout"] = format(*one.layout);
-        if (one.taken_by) line["taken_by"] = *one.taken_by;
-        if (!one.freed_by.empty()) line["freed_by"] = one.freed_by;
-        if (one.handed_to) line["handed_to"] = *one.handed_to;
-        memory.push_back(std::move(line));
-    }
-    Json json{{"schema", 1}, {"device", script.device}, {"steps", std::move(steps)}, {"memory", std::move(memory)}};
-    if (script.limit != index_max) json["limit_bytes"] = script.limit;
-    return json;
-}
-
 }  // namespace
 
 Result<int> schedule(const Arguments& arguments) {
@@ -122,7 +93,7 @@ Result<int> schedule(const Arguments& arguments) {
     const Machine& machine = options.moves.machine;
     if (arguments.script) {
         RESHARD_TRY(const auto& script, in("--script", script_of(made, machine, *arguments.script)));
-        answer(line(script_json(made, script)));
+        answer(files::format(made, script));
     } else if (arguments.json) {
         answer(line(schedule_json(made)));
     } else if (arguments.svg) {
