@@ -38,13 +38,17 @@ Result<DType> cast_of(const std::string& name, DType dtype, std::span<const Cast
         RESHARD_TRY(const auto& pattern, notation::NamePattern::scan(scanner));
         RESHARD_CHECK(scanner.expect_end());
         notation::Bindings bindings;
-        if (!pattern.match(name, bindings)) continue;
-        if (cast.dtype == dtype || can_cast(dtype, cast.dtype)) return cast.dtype;
-        return fail(Code::unsupported,
-                    fmt::format("{} is {} and cannot be cast to {}; {} can be cast to each other", in_quotes(name),
-                                reshard::name(dtype), reshard::name(cast.dtype), castable()));
+        if (pattern.match(name, bindings)) return cast.dtype;
     }
     return dtype;
+}
+
+// Files cast fewer types than rules.
+Result<void> check_cast(const ListedTensor& source, const NewTensor& target) {
+    if (source.dtype == target.dtype || can_cast(source.dtype, target.dtype)) return {};
+    return fail(Code::unsupported,
+                fmt::format("{} is {} and cannot be cast to {}; {} can be cast to each other", in_quotes(source.name),
+                            reshard::name(source.dtype), reshard::name(target.dtype), castable()));
 }
 
 Result<void> covered(const StoredTensor& tensor) {
@@ -133,6 +137,7 @@ Result<Wanted> wanted_of(const std::string& rules, std::span<const ListedTensor>
     }
     for (std::size_t i = 0; i < model.moves.size(); ++i) {
         Move move{model.ends[i].source, model.ends[i].target, {}, {}, {}};
+        RESHARD_CHECK(check_cast(list[move.source], wanted.targets[move.target]));
         const PartProblem& parts = model.moves[i];
         std::tie(move.from, move.source_view) = box_of(parts.source, list[move.source].shape);
         std::tie(move.to, move.target_view) = box_of(parts.target, wanted.targets[move.target].shape);
