@@ -108,37 +108,52 @@ class Llama(Model):
         return found
 
 
-class MegatronLlama(Llama):
-    """The same tensors, on ranks as Megatron has them."""
-    words = 1000
+class Megatron:
+    """What models of Megatron share. A Model is the other base."""
 
-    def of_rank(self, rank, ranks):
+    def shared(self, rank, ranks):
         words = -(-self.words // (ranks * 128)) * ranks * 128
         found = {"decoder.final_layernorm.weight": self.tensors["model.norm.weight"]}
         for name, ours in (("embedding.word_embeddings", "model.embed_tokens"), ("output_layer", "lm_head")):
             found[f"{name}.weight"] = even(padded(self.tensors[f"{ours}.weight"], words), rank, ranks)
         for n in range(self.layers):
-            at, ours = f"decoder.layers.{n}.", f"model.layers.{n}."
+            at, ours = f"decoder.layers.{n}.self_attention.", f"model.layers.{n}."
             qkv = in_groups([self.tensors[f"{ours}self_attn.{part}_proj.weight"] for part in "qkv"], self.keys)
-            found[f"{at}self_attention.linear_qkv.weight"] = even(qkv, rank, ranks)
-            found[f"{at}self_attention.linear_proj.weight"] = even(self.tensors[f"{ours}self_attn.o_proj.weight"], rank, ranks, 1)
-            gate, up, down = (self.tensors[f"{ours}mlp.{part}_proj.weight"] for part in ("gate", "up", "down"))
-            found[f"{at}mlp.linear_fc1.weight"] = np.concatenate([even(gate, rank, ranks), even(up, rank, ranks)])
-            found[f"{at}mlp.linear_fc2.weight"] = even(down, rank, ranks, 1)
-            for name, norm in (("self_attention.linear_qkv", "input"), ("mlp.linear_fc1", "post_attention")):
-                found[f"{at}{name}.layer_norm_weight"] = self.tensors[f"{ours}{norm}_layernorm.weight"]
+            found[f"{at}linear_qkv.weight"] = even(qkv, rank, ranks)
+            found[f"{at}linear_proj.weight"] = even(self.tensors[f"{ours}self_attn.o_proj.weight"], rank, ranks, 1)
+            found[f"{at}linear_qkv.layer_norm_weight"] = self.tensors[f"{ours}input_layernorm.weight"]
+        return found
+
+    def add_mlp(self, found, ours, first, second, rank, ranks):
+        gate, up, down = (self.tensors[f"{ours}.{part}_proj.weight"] for part in ("gate", "up", "down"))
+        found[first] = np.concatenate([even(gate, rank, ranks), even(up, rank, ranks)])
+        found[second] = even(down, rank, ranks, 1)
+
+
+class MegatronLlama(Megatron, Llama):
+    """The tensors of a Llama, on ranks as Megatron has them."""
+    words = 1000
+
+    def of_rank(self, rank, ranks):
+        found = self.shared(rank, ranks)
+        for n in range(self.layers):
+            at, ours = f"decoder.layers.{n}.mlp.", f"model.layers.{n}."
+            self.add_mlp(found, f"{ours}mlp", f"{at}linear_fc1.weight", f"{at}linear_fc2.weight", rank, ranks)
+            found[f"{at}linear_fc1.layer_norm_weight"] = self.tensors[f"{ours}post_attention_layernorm.weight"]
         return found
 
 
 class QwenMoe(Model):
-    layers, hidden, queries, keys, inner, experts = 2, 64, 16, 2, 48, 8
+    layers, hidden, queries, keys, inner, experts, words = 2, 64, 16, 2, 48, 8, 256
 
     def make(self):
-        self.ends(self.hidden, 256)
+        self.ends(self.hidden, self.words)
         for n in range(self.layers):
             at = f"model.layers.{n}."
             self.attention(f"{at}self_attn.", self.hidden, self.queries, self.keys)
-            self.draw(f"{at}self_attn.q_norm.weight", HEAD)
+            for norm, extent in (("self_attn.q_norm", HEAD), ("self_attn.k_norm", HEAD), ("input_layernorm", self.hidden),
+                                 ("post_attention_layernorm", self.hidden)):
+                self.draw(f"{at}{norm}.weight", extent)
             self.draw(f"{at}mlp.gate.weight", self.experts, self.hidden)
             for e in range(self.experts):
                 self.mlp(f"{at}mlp.experts.{e}.", self.hidden, self.inner)
@@ -152,6 +167,23 @@ class QwenMoe(Model):
             gate, up, down = (self.stack(at, part, self.experts) for part in ("gate", "up", "down"))
             found[f"{at}w13_weight"] = np.concatenate([even(gate, rank, ranks, 1), even(up, rank, ranks, 1)], axis=1)
             found[f"{at}w2_weight"] = even(down, rank, ranks, 2)
+        return found
+
+
+class MegatronQwenMoe(Megatron, QwenMoe):
+    """The tensors of a Qwen3-MoE, on ranks as Megatron has them, without expert parallelism."""
+    words = 1000
+
+    def of_rank(self, rank, ranks):
+        found = self.shared(rank, ranks)
+        for n in range(self.layers):
+            at, ours = f"decoder.layers.{n}.", f"model.layers.{n}."
+            for name, norm in (("self_attention.q_layernorm", "self_attn.q_norm"), ("self_attention.k_layernorm", "self_attn.k_norm"),
+                               ("pre_mlp_layernorm", "post_attention_layernorm"), ("mlp.router", "mlp.gate")):
+                found[f"{at}{name}.weight"] = self.tensors[f"{ours}{norm}.weight"]
+            for e in range(self.experts):
+                self.add_mlp(found, f"{ours}mlp.experts.{e}", f"{at}mlp.experts.linear_fc1.weight{e}",
+                             f"{at}mlp.experts.linear_fc2.weight{e}", rank, ranks)
         return found
 
 

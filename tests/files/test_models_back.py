@@ -8,7 +8,7 @@ from suite import np
 
 import checkpoints as files
 from checkpoints import NAMES, RESHARD, same
-from models import MODELS, DeepSeek, GptOss, GptOssMxfp4, Llama, Mamba2, MegatronLlama, QwenMoe
+from models import MODELS, DeepSeek, GptOss, GptOssMxfp4, Llama, Mamba2, MegatronLlama, MegatronQwenMoe, QwenMoe
 
 DEEPSEEK_BACK = {
     "{e:256}": "{e:8}", "[0:1536, :]": "[0:256, :]", "[1536:2112, :]": "[256:448, :]", "[0:12, :]": "[0:2, :]",
@@ -39,6 +39,9 @@ WAYS = {
                                 "megatron_to_llama", {}, {"128256": "1000"}),
     "qwen": lambda rng: Way(QwenMoe(rng, hidden=8, queries=32, keys=4, inner=768, experts=8).make(), "qwen_moe_to_vllm",
                             "vllm_to_qwen_moe", {"{e:128}": "{e:8}"}, {"{e:128}": "{e:8}"}),
+    "megatron_qwen": lambda rng: Way(
+        MegatronQwenMoe(rng, hidden=8, queries=64, keys=8, inner=768, experts=8).make(), "qwen_moe_to_megatron",
+        "megatron_to_qwen_moe", {"in 4 groups": "in 8 groups", "{e:128}": "{e:8}"}, {"151936": "1000"}),
     "deepseek": lambda rng: Way(DeepSeek(rng).make(), "deepseek_v3_to_vllm", "vllm_to_deepseek_v3", {"{e:256}": "{e:8}"},
                                 DEEPSEEK_BACK),
     "gpt_oss": lambda rng: Way(GptOss(rng, queries=64, keys=8).make(), "gpt_oss_to_vllm", "vllm_to_gpt_oss"),
@@ -149,7 +152,8 @@ class Back(suite.Case):
 
     def test_lists_of_the_published_models(self):
         """Each list beside the rules of a way back is of the published model."""
-        tensors = {"vllm_to_llama": 291, "megatron_to_llama": 291, "vllm_to_qwen_moe": 18867, "vllm_to_deepseek_v3": 90427,
+        tensors = {"vllm_to_llama": 291, "megatron_to_llama": 291, "vllm_to_qwen_moe": 18867,
+                   "megatron_to_qwen_moe": 18867, "vllm_to_deepseek_v3": 90427,
                    "vllm_to_gpt_oss": 411, "vllm_to_gpt_oss_mxfp4": 459, "ranks_to_mamba2": 578}
         for name in tensors:
             list_name = name.split("_to_")[0] + "_" + name.split("_to_")[1]
