@@ -144,6 +144,29 @@ class Back(suite.Case):
             for own, tiles in zip(found, wanted):
                 self.assert_tensors(own, tiles)
 
+    def test_rows_of_a_cast(self):
+        """4 ranks of a trainer have f32, and 4 other ranks get bf16. The trainer casts its tiles before it sends. On the way
+        back the trainer casts what it has received."""
+        bf16 = files.NUMPY["BF16"]
+        trained = (np.arange(2048, dtype=np.float32) / 7).reshape(64, 32)
+        self.text("list", "w f32[64,32]\n")
+        self.text("rules", "source fsdp=4\nw = [fsdp, -]\ntarget t=4[4-7]\nw = [-, t] as bf16\n")
+        self.runs("plan", "--list", "list", "--rules", "rules", "--rows", "rows")
+        sources = [{"w": tile.astype(bf16)} for tile in np.split(trained, 4)] + [{}] * 4
+        engine = [{}] * 4 + [{"w": np.zeros((64, 8), bf16)} for _ in range(4)]
+        carry(self.path("rows"), 8, sources, engine)
+        for rank in range(4):
+            self.assertTrue(same(engine[4 + rank]["w"], np.ascontiguousarray(np.split(trained.astype(bf16), 4, 1)[rank])))
+            self.assertEqual(engine[4 + rank]["w"].nbytes, 1024)
+        self.text("list", "w bf16[64,32]\n")
+        self.text("rules", "source t=4[4-7]\nw = [-, t]\ntarget fsdp=4\nw = [fsdp, -] as f32\n")
+        self.runs("plan", "--list", "list", "--rules", "rules", "--rows", "rows")
+        found = [{"w": np.zeros((16, 32), bf16)} for _ in range(4)] + [{}] * 4
+        carry(self.path("rows"), 8, engine, found)
+        for rank in range(4):
+            self.assertTrue(same(found[rank]["w"].astype(np.float32),
+                                 np.split(trained.astype(bf16).astype(np.float32), 4)[rank]))
+
     def test_heads_that_two_ranks_share_come_back_once(self):
         model = QwenMoe(self.rng, hidden=8, queries=32, keys=4, inner=768, experts=8).make()
         shared = {"{4096,512,512}": "{4096,1024,1024}", "[4096:4608, :]": "[0:128 of 256 in 4096:5120, :]",

@@ -37,6 +37,11 @@ std::string path_of(const char* name) {
         .string();
 }
 
+void remove_files(const std::string& path) {
+    std::filesystem::remove(path);
+    std::filesystem::remove(path + ".reshard.json");
+}
+
 // Four ranks run `act` with their backends.
 template <class Act>
 void on_ranks(const Act& act) {
@@ -55,7 +60,7 @@ std::vector<Loaded> saved_and_loaded(const char* name, const std::vector<SavedTi
         if (save(backend, path, tiles, options_of("source p=4\notherwise = -\n", Form::single)))
             loaded[rank].emplace(load(backend, path, options_of(rules, Form::index)));
     });
-    std::filesystem::remove(path);
+    remove_files(path);
     std::vector<Loaded> all;
     for (auto& one : loaded) {
         if (!one || !*one) {
@@ -137,7 +142,7 @@ TEST(LoadSlices, GroupsAreSavedApart) {
             found[rank].insert(found[rank].end(), tile.bytes.begin(), tile.bytes.end());
         }
     });
-    std::filesystem::remove(path);
+    remove_files(path);
     Bytes wanted;
     for (Index group = 0; group < 4; ++group)
         for (Index i = 0; i < 8; ++i) wanted.push_back(static_cast<std::byte>(10 * group + i));
@@ -194,7 +199,7 @@ TEST(LoadSeen, ASavedTensorIsCastAndHasAnotherShape) {
         const auto loaded = load(backend, path, options_of("target p=4\notherwise = -\n", Form::index));
         if (loaded) found[rank].assign(loaded->tiles.at(0).bytes.begin(), loaded->tiles.at(0).bytes.end());
     });
-    std::filesystem::remove(path);
+    remove_files(path);
     const std::vector<float> wanted = {1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4};
     for (std::size_t rank = 0; rank < 4; ++rank) {
         EXPECT_EQ(faults[rank], "");
