@@ -94,9 +94,11 @@ Result<Windows> side_of(const ListedTensor& listed, const Slice& slice, std::siz
     if (side.begin < 0 || side.end < side.begin || side.end > extent)
         return fail(Code::mismatch, fmt::format("there are no indices {}:{} in dimension {} of '{}', which has {}",
                                                 side.begin, side.end, k, listed.name, extent));
-    RESHARD_TRY(const auto& windows, windows_of(slice, side, extent));
-    if (windows.count > windows_max)
-        return fail(Code::unsupported, fmt::format("more than {} steps in dimension {}", windows_max, k));
+    auto windows = windows_of(slice, side, extent);
+    if (!windows) windows.error().message += fmt::format(", in dimension {} of '{}'", k, listed.name);
+    if (windows && windows->count > windows_max)
+        return fail(Code::unsupported,
+                    fmt::format("more than {} steps in dimension {} of '{}'", windows_max, k, listed.name));
     return windows;
 }
 

@@ -166,7 +166,7 @@ void begins(const std::string& text, std::string_view error) {
 TEST(ModelRules, StepsGroupsAndOrdersThatDoNotFitAreErrors) {
     begins(refused("a = - <- w[::0, :]"), "a step is at least 1");
     begins(refused("a = - <- w[0:5 of 4, :]"), "a period has at least the indices of the slice");
-    begins(refused("a = - <- w[0:2 of 3, :]"), "8 indices are not whole periods of 3");
+    begins(refused("a = - <- w[0:2 of 3, :]"), "8 indices are not whole periods of 3, in dimension 0 of 'w'");
     begins(refused("a = - <- w[9::2, :]"), "there are no indices 9:8 in dimension 0 of 'w', which has 8");
     begins(refused("a = - <- w + v in 2 groups"),
            "groups mix the parts, so no part is cut by itself; ++ cuts the whole");

@@ -131,8 +131,8 @@ TEST(RuleMistakes, NameTheTensorTheAxisAndTheLine) {
         {qk, "q = [tp]", "1 dimensions for a tensor of 2 ('q')"},
         {qk, "q = [pp, -]", "the mesh has no axis pp ('q')"},
         // Ranges and casts that do not fit.
-        {qk, "a = - <- q[0:2 of 4 in 8:30, :]", "there are no indices 8:30 among 24"},
-        {qk, "a = - <- q[0:2 of 4 in 8:18, :]", "10 indices are not whole periods of 4"},
+        {qk, "a = - <- q[0:2 of 4 in 8:30, :]", "there are no indices 8:30 among 24, in dimension 0 of 'q'"},
+        {qk, "a = - <- q[0:2 of 4 in 8:18, :]", "10 indices are not whole periods of 4, in dimension 0 of 'q'"},
         {"q f32[4]\nk i64[4]\n", "k = - as bf16",
          "'k' is i64, which cannot be cast to bf16; a cast is from a floating type to another, or from an integer to a "
          "wider one ('k')"},
