@@ -38,13 +38,17 @@ Result<DType> cast_of(const std::string& name, DType dtype, std::span<const Cast
         RESHARD_TRY(const auto& pattern, notation::NamePattern::scan(scanner));
         RESHARD_CHECK(scanner.expect_end());
         notation::Bindings bindings;
-        if (!pattern.match(name, bindings)) continue;
-        if (cast.dtype == dtype || can_cast(dtype, cast.dtype)) return cast.dtype;
-        return fail(Code::unsupported,
-                    fmt::format("{} is {} and cannot be cast to {}; {} can be cast to each other", in_quotes(name),
-                                reshard::name(dtype), reshard::name(cast.dtype), castable()));
+        if (pattern.match(name, bindings)) return cast.dtype;
     }
     return dtype;
+}
+
+// Files cast fewer types than rules.
+Result<void> check_cast(const ListedTensor& source, const NewTensor& target) {
+    if (source.dtype == target.dtype || can_cast(source.dtype, target.dtype)) return {};
+    return fail(Code::unsupported,
+                fmt::format("{} is {} and cannot be cast to {}; {} can be cast to each other", in_quotes(source.name),
+                            reshard::name(source.dtype), reshard::name(target.dtype), castable()));
 }
 
 Result<void> covered(const StoredTensor& tensor) {
@@ -114,8 +118,36 @@ bool says_end(std::string_view rules, std::string_view word) {
     return false;
 }
 
+namespace {
+
+constexpr std::string_view whole_source = "\nsource file=1\notherwise = -\n";
+
+// True if the line begins an end. `source = [x]` is the layout of a tensor with that name.
+bool begins_end(std::string_view line, std::string_view word) {
+    const std::size_t behind = says_end(line, word) ? line.find_first_not_of(" \t", line.find(word) + word.size()) : 0;
+    return behind > 0 && behind < line.size() && line[behind] != '=';
+}
+
+// The rules for sources that are whole, as joined files are. The other lines keep their numbers.
+std::string with_whole_source(std::string_view rules) {
+    std::string made;
+    bool keeps = true;
+    while (!rules.empty()) {
+        const std::size_t size = std::min(rules.find('\n'), rules.size());
+        const std::string_view line = rules.substr(0, size);
+        rules.remove_prefix(std::min(size + 1, rules.size()));
+        if (begins_end(line, "source")) keeps = false;
+        if (begins_end(line, "target")) keeps = true;
+        if (keeps) made += line;
+        made += '\n';
+    }
+    return made += whole_source;
+}
+
+}  // namespace
+
 std::string with_ends(std::string rules, std::string_view target) {
-    if (!says_end(rules, "source")) rules += "\nsource file=1\notherwise = -\n";
+    if (!says_end(rules, "source")) rules += whole_source;
     if (!target.empty() && !says_end(rules, "target")) rules += fmt::format("\ntarget {}\notherwise = -\n", target);
     return rules;
 }
@@ -133,6 +165,7 @@ Result<Wanted> wanted_of(const std::string& rules, std::span<const ListedTensor>
     }
     for (std::size_t i = 0; i < model.moves.size(); ++i) {
         Move move{model.ends[i].source, model.ends[i].target, {}, {}, {}};
+        RESHARD_CHECK(check_cast(list[move.source], wanted.targets[move.target]));
         const PartProblem& parts = model.moves[i];
         std::tie(move.from, move.source_view) = box_of(parts.source, list[move.source].shape);
         std::tie(move.to, move.target_view) = box_of(parts.target, wanted.targets[move.target].shape);
@@ -154,7 +187,9 @@ Result<OpenedSource> open_source(const std::string& path, const std::string& rul
     RESHARD_ASSIGN(opened.source, open_checkpoint(path));
     RESHARD_ASSIGN(opened.source, joined(std::move(opened.source), rules, options.list));
     RESHARD_TRY(const auto& list, list_of(opened.source));
-    RESHARD_ASSIGN(opened.wanted, wanted_of(rules, list, options.casts));
+    const bool whole = rules.find(whole_source) != std::string::npos;
+    if (!whole) RESHARD_CHECK(place_sources(rules, list));  // the lines of the source are right
+    RESHARD_ASSIGN(opened.wanted, wanted_of(whole ? rules : with_whole_source(rules), list, options.casts));
     RESHARD_CHECK(keep_types(opened, options.casts));
     std::vector<bool> used(opened.source.tensors.size(), false);
     for (const Move& move : opened.wanted.moves) used[move.source] = true;

@@ -59,27 +59,49 @@ std::string split_text(const Side& rows, Index row_count, const Side& within, In
     return rows.size() == row_count ? text : fmt::format("{} in {}", text, rows_text(rows, period));
 }
 
-// Returns the indices of the source in a tile of the part, for each dimension of the source.
+// Returns the first dimension of the view for each dimension of a tensor: the view has it, or splits it in two. Other
+// dimensions of the view have one index and say who owns the tensor. nullopt if the view is another shape.
+std::optional<std::vector<std::size_t>> places_in(std::span<const Index> view, std::span<const Index> own) {
+    std::vector<std::size_t> places;
+    std::size_t k = 0;
+    for (const Index extent : own) {
+        while (k < view.size() && view[k] == 1 && extent != 1) ++k;
+        places.push_back(k);
+        if (k < view.size() && view[k] == extent)
+            ++k;
+        else if (k + 1 < view.size() && view[k] * view[k + 1] == extent)
+            k += 2;
+        else
+            return std::nullopt;
+    }
+    for (; k < view.size(); ++k)
+        if (view[k] != 1) return std::nullopt;
+    return places;
+}
+
+// Returns the indices of the source in a tile of the part, for each dimension of the source or of another shape.
 std::string indices_text(const Part& part, const Tile& held) {
     const std::vector<Index>& own = part.tensor->shape;
     Box box = part.source.box.value_or(Box{});
-    std::vector<Index> view = part.source.box ? shape(*part.source.layout) : own;
+    const std::vector<Index> view = part.source.box ? shape(*part.source.layout) : own;
     if (!part.source.box)
         for (const Index extent : own) box.push_back({0, extent});
     const std::vector<std::optional<Side>> sides = source_sides(part, held, box);
     if (view.size() < own.size()) return fmt::format(".flat[{}]", side_text(*sides[0]));
     const auto side = [&](std::size_t dim) { return sides[dim].value_or(Side{{box[dim]}}); };
+    const auto text = [&](std::size_t dim) {
+        return sides[dim] ? side_text(*sides[dim]) : fmt::format("{}", box[dim].begin);
+    };
     std::vector<std::string> dims;
-    std::size_t k = 0;
-    for (const Index extent : own) {
-        while (view[k] == 1 && extent != 1) ++k;  // says who owns the tensor
-        if (view[k] == extent) {
-            dims.push_back(sides[k] ? side_text(*sides[k]) : fmt::format("{}", box[k].begin));
-            ++k;
-        } else {
-            dims.push_back(split_text(side(k), view[k], side(k + 1), view[k + 1]));
-            k += 2;
-        }
+    const auto places = places_in(view, own);
+    if (!places) {
+        const std::size_t owners = part.tensor->layout->dims.size() - own.size();
+        for (std::size_t k = owners; k < view.size(); ++k) dims.push_back(text(k));
+        return fmt::format(" shape({})[{}]", fmt::join(std::span(view).subspan(owners), ","), fmt::join(dims, ","));
+    }
+    for (std::size_t i = 0; i < own.size(); ++i) {
+        const std::size_t k = (*places)[i];
+        dims.push_back(view[k] == own[i] ? text(k) : split_text(side(k), view[k], side(k + 1), view[k + 1]));
     }
     return dims.empty() ? "" : fmt::format("[{}]", fmt::join(dims, ","));
 }
@@ -128,7 +150,10 @@ Result<std::string> rank_table(const CheckpointMapping& model, std::string_view 
         std::vector<std::string> pieces;
         for (const Part& part : parts) {
             const Tile held = tile(part.layout, rank);
-            if (count(held) > 0) pieces.push_back(part.tensor->name + indices_text(part, held));
+            if (count(held) == 0) continue;
+            const DType dtype = part.tensor->layout->dtype;
+            const std::string cast = dtype == layout.dtype ? "" : fmt::format(" as {}", reshard::name(layout.dtype));
+            pieces.push_back(part.tensor->name + indices_text(part, held) + cast);
         }
         table.row({fmt::format("{}", rank), count(whole) > 0 ? tile_text(*found, whole) : "-",
                    fmt::format("{}", fmt::join(pieces, " "))});

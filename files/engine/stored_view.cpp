@@ -1,5 +1,7 @@
 #include "files/engine/stored_view.hpp"
 
+#include <algorithm>
+
 #include "src/base/odometer.hpp"
 
 namespace reshard::files {
@@ -39,79 +41,84 @@ std::vector<Sides> split(Index begin, Index end, std::span<const Index> extents)
     return all;
 }
 
-// The extents that each dimension of `shape` becomes. A dimension of one index joins the dimension that follows it. The
-// last part has the dimensions of one index behind all others.
-std::vector<std::vector<Index>> extents_of(std::span<const Index> shape, std::span<const Index> view) {
-    std::vector<std::vector<Index>> parts;
-    std::size_t next = 0;
-    for (const Index extent : shape) {
-        std::vector<Index>& own = parts.emplace_back();
-        Index product = 1;
+// Dimensions of a shape and of a view that hold as many elements. The shortest such runs.
+struct Group {
+    std::size_t dims = 0;
+    std::size_t views = 0;
+};
+
+std::vector<Group> groups_of(std::span<const Index> shape, std::span<const Index> view) {
+    std::vector<Group> groups;
+    while (!shape.empty() || !view.empty()) {
+        Group group;
+        Index left = 1;
+        Index right = 1;
         do {
-            own.push_back(view[next]);
-            product *= view[next++];
-        } while (product < extent && product > 0 && next < view.size());
+            if (group.dims < shape.size() && (left <= right || group.views == view.size()))
+                left *= shape[group.dims++];
+            else
+                right *= view[group.views++];
+        } while (left != right);
+        shape = shape.subspan(group.dims);
+        view = view.subspan(group.views);
+        groups.push_back(group);
     }
-    parts.emplace_back(view.begin() + static_cast<std::ptrdiff_t>(next), view.end());
-    return parts;
+    return groups;
 }
 
-}  // namespace
+// Consecutive indices of merged dimensions. In the file they have the stride of the last dimension.
+struct Run {
+    Interval indices;
+    Index offset = 0;  // of its first byte, from the first byte of the box
+};
 
-namespace {
-
-// The runs of a box, as boxes of the flattened tensor. Neighbouring dimensions are one run if the box has all indices
-// of the inner one, and if the file has no gap between them.
-std::vector<StoredBox> runs_of(const StoredBox& stored, std::span<const Index> shape) {
-    std::vector<Index> flat(shape.size(), 1);  // elements of one index of each dimension
-    for (std::size_t k = shape.size(); k-- > 1;) flat[k - 1] = flat[k] * shape[k];
-    std::size_t outer = shape.size() - 1;
-    while (outer > 0 && stored.box[outer].size() == shape[outer] &&
-           stored.strides[outer - 1] == stored.strides[outer] * shape[outer])
-        --outer;
-    std::vector<Index> counts;
-    for (std::size_t k = 0; k < outer; ++k) counts.push_back(stored.box[k].size());
-    const Index elements = stored.box[outer].size() * flat[outer];
-    std::vector<StoredBox> runs;
-    (void)for_each_place(counts, [&](std::span<const Index> place) -> Result<void> {
-        Index first = 0;
-        Index offset = stored.offset;
-        for (std::size_t k = 0; k < shape.size(); ++k) {
-            const Index at = k < outer ? place[k] : 0;
-            first += (stored.box[k].begin + at) * flat[k];
-            offset += at * stored.strides[k];
-        }
-        runs.push_back({{{first, first + elements}}, stored.file, offset, {stored.strides.back()}});
-        return {};
-    });
+// The indices of a box in the dimension that merges these dimensions.
+std::vector<Run> merged(std::span<const Interval> box, std::span<const Index> strides, std::span<const Index> shape) {
+    if (box.empty()) return {{{0, 1}, 0}};
+    if (box.size() == 1) return {{box[0], 0}};
+    Index row = 1;
+    for (const Index extent : shape.subspan(1)) row *= extent;
+    const std::vector<Run> inner = merged(box.subspan(1), strides.subspan(1), shape.subspan(1));
+    const bool whole_rows = inner.size() == 1 && inner[0].indices.size() == row;
+    if (whole_rows && strides[0] == row * strides.back()) return {{{box[0].begin * row, box[0].end * row}, 0}};
+    std::vector<Run> runs;
+    for (Index i = box[0].begin; i < box[0].end; ++i)
+        for (const Run& run : inner)
+            runs.push_back({{i * row + run.indices.begin, i * row + run.indices.end},
+                            (i - box[0].begin) * strides[0] + run.offset});
     return runs;
 }
 
 }  // namespace
 
 std::vector<StoredBox> in_view(const StoredBox& stored, std::span<const Index> shape, std::span<const Index> view) {
-    if (view.size() == 1 && shape.size() > 1) return runs_of(stored, shape);
-    const std::vector<std::vector<Index>> extents = extents_of(shape, view);
-    std::vector<std::vector<Sides>> sides;
+    if (std::ranges::count(shape, 0) > 0) return {};
+    std::vector<std::vector<std::pair<Box, Index>>> sides;  // of each group: a box in the view, and its first byte
     std::vector<Index> counts;
     StoredBox made{{}, stored.file, stored.offset, {}};
-    for (std::size_t k = 0; k < shape.size(); ++k) {
-        sides.push_back(split(stored.box[k].begin, stored.box[k].end, extents[k]));
-        counts.push_back(std::ssize(sides.back()));
-        Index stride = stored.strides[k];
-        for (const Index extent : extents[k]) stride *= extent;
-        for (const Index extent : extents[k]) made.strides.push_back(stride /= extent);
+    std::size_t dim = 0;
+    for (const auto& [dims, views] : groups_of(shape, view)) {
+        const std::span<const Index> strides = std::span(stored.strides).subspan(dim, dims);
+        const std::span<const Index> extents = view.subspan(made.strides.size(), views);
+        const Index stride = strides.empty() ? 0 : strides.back();
+        auto& own = sides.emplace_back();
+        for (const Run& run : merged(std::span(stored.box).subspan(dim, dims), strides, shape.subspan(dim, dims)))
+            for (Sides& part : split(run.indices.begin, run.indices.end, extents))
+                own.emplace_back(std::move(part.box), run.offset + (part.first - run.indices.begin) * stride);
+        counts.push_back(std::ssize(own));
+        Index inner = 1;
+        for (const Index extent : extents) inner *= extent;
+        for (const Index extent : extents) made.strides.push_back((inner /= extent) * stride);
+        dim += dims;
     }
-    made.strides.resize(view.size(), 0);
     std::vector<StoredBox> boxes;
     (void)for_each_place(counts, [&](std::span<const Index> place) -> Result<void> {
         StoredBox box = made;
-        for (std::size_t k = 0; k < shape.size(); ++k) {
-            const Sides& side = sides[k][static_cast<std::size_t>(place[k])];
-            box.box.insert(box.box.end(), side.box.begin(), side.box.end());
-            box.offset += (side.first - stored.box[k].begin) * stored.strides[k];
+        for (std::size_t k = 0; k < sides.size(); ++k) {
+            const auto& [part, offset] = sides[k][static_cast<std::size_t>(place[k])];
+            box.box.insert(box.box.end(), part.begin(), part.end());
+            box.offset += offset;
         }
-        box.box.resize(view.size(), {0, 1});
         boxes.push_back(std::move(box));
         return {};
     });

@@ -1,13 +1,13 @@
-// Stored boxes of a tensor in a view: the same elements in more dimensions.
+// Stored boxes of a tensor in a view: the same elements in another shape.
 #pragma once
 
 #include "reshard/files/checkpoint.hpp"
 
 namespace reshard::files {
 
-/// The boxes of a stored box in a view of its tensor, whose shape splits dimensions of `shape` or adds some of one
-/// index. A side that begins or ends within a row of a split dimension becomes up to three sides. A view of one
-/// dimension has all elements in row-major order, and a box becomes one box for each of its runs.
+/// The boxes of a stored box in a view of its tensor. The view splits and merges dimensions of `shape`. A side that
+/// begins or ends within a row of a split dimension becomes up to three sides. If merged dimensions are not contiguous
+/// in the file, each run is a box. pre: both shapes have as many elements.
 [[nodiscard]] std::vector<StoredBox> in_view(const StoredBox& stored, std::span<const Index> shape,
                                              std::span<const Index> view);
 

@@ -77,7 +77,7 @@ class CheckpointMapping:
     """Moves the tensors of a model from one set of layouts to another, by rules: CheckpointMapping(rules, tensors).rows(rank).
 
     rules: lines `pattern = layout` under `source MESH` and `target MESH`, with renames. Fused, stacked and split
-    tensors are parts of one tensor. docs/rows.md has all rules.
+    tensors are parts of one tensor. docs/rules.md has all rules.
     tensors: the tensors of the model: lines `name dtype[shape]`, or triples of name, dtype and shape. In a line {n:61}
     stands for the numbers below 61. Equal layers are understood once.
     Threads and memory: as RowSchedule.
@@ -114,7 +114,8 @@ class CheckpointMapping:
 
     def rows(self, rank: int, side: str = "send") -> numpy.ndarray:
         """The rows that a rank sends, or with side="receive" receives, as RowSchedule.rows. Offsets are within whole
-        tiles."""
+        tiles. If a rule casts a tensor (`as bf16`), its rows count in the narrower of the dtypes in `sources` and
+        `targets`, or in that of `sources` if both have one size. The end with the other dtype casts its tile."""
         return self._model.rows(rank, side).view(row_dtype)[:, 0]
 
     def nested_rows(self, rank: int, side: str = "send") -> numpy.ndarray:

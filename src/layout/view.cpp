@@ -221,6 +221,29 @@ std::optional<std::vector<Dim>> by_digits(const Dim& dim) {
     return dims;
 }
 
+// A run of dimensions as dimensions of the extents of `shape`, which multiply to the same number. nullopt if the run
+// has no such form.
+std::optional<std::vector<Dim>> reshaped(std::span<const Dim> run, std::span<const Dim> shape) {
+    if (std::ranges::all_of(run, [](const Dim& dim) { return dim.atoms.empty(); }))
+        return std::vector<Dim>(shape.begin(), shape.end());
+    const std::vector<Index> parts = refined(run, shape);
+    if (parts.empty()) return std::nullopt;
+    const auto digits = split(run, parts);
+    if (!digits) return std::nullopt;
+    std::vector<Dim> dims;
+    std::span<const Dim> left = *digits;
+    for (const Dim& wanted : shape) {
+        std::size_t count = 0;
+        for (Index extent = wanted.extent; extent > 1; extent /= left[count++].extent) {
+        }
+        auto merged = count == 1 ? Result<Dim>(left[0]) : merge(left.first(count));
+        if (!merged) return std::nullopt;
+        dims.push_back(*std::move(merged));
+        left = left.subspan(count);
+    }
+    return dims;
+}
+
 bool same_extents(std::span<const Dim> a, std::span<const Dim> b) {
     return std::ranges::equal(a, b, {}, &Dim::extent, &Dim::extent);
 }
@@ -235,6 +258,25 @@ std::optional<Layout> in_parts(const Layout& layout, std::span<const std::vector
         if (!dims) return std::nullopt;
         std::ranges::move(*dims, std::back_inserter(made.dims));
     }
+    return made;
+}
+
+std::optional<Layout> in_shape(const Layout& layout, std::span<const Index> shape) {
+    Layout made = layout;
+    made.dims.assign(shape.begin(), shape.end());
+    if (std::ranges::count(shape, 0) > 0) return made;
+    std::vector<Dim> dims;
+    std::span<const Dim> a = layout.dims;
+    std::span<const Dim> b = made.dims;
+    while (!a.empty() || !b.empty()) {
+        const auto [i, j] = first_group(a, b);
+        auto seen = reshaped(a.first(i), b.first(j));
+        if (!seen) return std::nullopt;
+        std::ranges::move(*seen, std::back_inserter(dims));
+        a = a.subspan(i);
+        b = b.subspan(j);
+    }
+    made.dims = std::move(dims);
     return made;
 }
 

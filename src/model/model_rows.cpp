@@ -126,8 +126,11 @@ private:
         RESHARD_TRY(auto& schedule, RowSchedule::make(mapping.moves));
         ModelRows made(std::move(schedule));
         made.ends_.reserve(mapping.ends.size());
-        for (const auto& [source, target] : mapping.ends)
-            made.ends_.emplace_back(mapping.sources[source].name, mapping.targets[target].name);
+        for (const auto& [source, target] : mapping.ends) {
+            const ShardedTensor& from = mapping.sources[source];
+            const ShardedTensor& to = mapping.targets[target];
+            made.ends_.push_back({{from.name, to.name}, {from.layout->dtype, to.layout->dtype}});
+        }
         return made;
     }
 
@@ -186,13 +189,23 @@ std::vector<NestedRow> ModelRows::nested_rows(Index rank, RowSide side) const {
     return repeated(schedule_.nested_rows(rank, side));
 }
 
+const ModelRows::Stretch& ModelRows::stretch_of(std::size_t array) const {
+    return *std::prev(std::ranges::upper_bound(stretches_, array, {}, &Stretch::begin));
+}
+
+const ModelRows::Ends& ModelRows::ends_of(std::size_t array) const {
+    const Stretch& stretch = stretch_of(array);
+    return ends_[stretch.first + (array - stretch.begin) % stretch.moves];
+}
+
 std::pair<std::string, std::string> ModelRows::names(std::size_t array) const {
-    const auto next = std::ranges::upper_bound(stretches_, array, {}, &Stretch::begin);
-    const Stretch& stretch = *std::prev(next);
-    const auto& [source, target] = ends_[stretch.first + (array - stretch.begin) % stretch.moves];
+    const Stretch& stretch = stretch_of(array);
+    const auto& [source, target] = ends_of(array).names;
     if (stretch.numbers.empty()) return {source, target};
     const Index number = stretch.numbers[(array - stretch.begin) / stretch.moves];
     return {with_number(source, stretch.stand_in, number), with_number(target, stretch.stand_in, number)};
 }
+
+std::pair<DType, DType> ModelRows::dtypes(std::size_t array) const { return ends_of(array).dtypes; }
 
 }  // namespace reshard

@@ -1,203 +1,12 @@
 """The rules in docs/models: checkpoints with the names of Hugging Face become files of ranks, as vLLM reads them, and a
 Llama goes on to other numbers of ranks and back. Every element is compared with arrays that numpy cuts here."""
 
-import pathlib
-
 import suite
 from suite import np
 
 import checkpoints as files
 from checkpoints import same
-
-MODELS = pathlib.Path(__file__).parents[2] / "docs/models"
-HEAD = 128
-
-
-def heads(array, rows, rank, ranks, axis=0):
-    """The whole heads of a rank. Ranks share a head if there are fewer heads than ranks."""
-    count = array.shape[axis] // rows
-    first, last = (rank * count // ranks, rank * count // ranks + 1) if count < ranks else \
-        (rank * count // ranks, (rank + 1) * count // ranks)
-    return array[(slice(None),) * axis + (slice(first * rows, last * rows),)]
-
-
-def even(array, rank, ranks, axis=0):
-    return heads(array, array.shape[axis] // ranks, rank, ranks, axis)
-
-
-class Model:
-    """The tensors of a checkpoint and of each rank."""
-
-    def __init__(self, rng):
-        self.rng = rng
-        self.tensors = {}
-
-    def draw(self, name, *shape, dtype="BF16"):
-        self.tensors[name] = files.values(self.rng, dtype, shape)
-
-    def attention(self, at, hidden, queries, keys):
-        for part, count in (("q", queries), ("k", keys), ("v", keys)):
-            self.draw(f"{at}{part}_proj.weight", count * HEAD, hidden)
-        self.draw(f"{at}o_proj.weight", hidden, queries * HEAD)
-
-    def mlp(self, at, hidden, inner):
-        for part, shape in (("gate", (inner, hidden)), ("up", (inner, hidden)), ("down", (hidden, inner))):
-            self.draw(f"{at}{part}_proj.weight", *shape)
-
-    def scales(self):
-        """A scale for each block of 128 x 128 of every projection."""
-        for name in [name for name in self.tensors if "_proj" in name]:
-            rows, columns = self.tensors[name].shape
-            self.draw(f"{name}_scale_inv", -(-rows // 128), -(-columns // 128), dtype="F32")
-
-    def ends(self, hidden, words):
-        self.draw("model.embed_tokens.weight", words, hidden)
-        self.draw("lm_head.weight", words, hidden)
-        self.draw("model.norm.weight", hidden)
-
-    def of_rank(self, rank, ranks):
-        found = {name: self.tensors[name] for name in self.tensors if "norm" in name or ".mlp.gate." in name}
-        for name in ("model.embed_tokens.weight", "lm_head.weight"):
-            found[name] = even(self.tensors[name], rank, ranks)
-        return found
-
-    def fuse_attention(self, found, at, rank, ranks):
-        parts = [heads(self.tensors[f"{at}{part}_proj.weight"], HEAD, rank, ranks) for part in "qkv"]
-        found[f"{at}qkv_proj.weight"] = np.concatenate(parts)
-        found[f"{at}o_proj.weight"] = heads(self.tensors[f"{at}o_proj.weight"], HEAD, rank, ranks, 1)
-
-    def fuse_mlp(self, found, at, rank, ranks, suffixes=("weight",)):
-        for suffix in suffixes:
-            gate, up, down = (self.tensors[f"{at}{part}_proj.{suffix}"] for part in ("gate", "up", "down"))
-            found[f"{at}gate_up_proj.{suffix}"] = np.concatenate([even(gate, rank, ranks), even(up, rank, ranks)])
-            found[f"{at}down_proj.{suffix}"] = even(down, rank, ranks, 1)
-
-    def stack(self, at, part, count, suffix="weight"):
-        return np.stack([self.tensors[f"{at}{e}.{part}_proj.{suffix}"] for e in range(count)])
-
-
-class Llama(Model):
-    layers, hidden, queries, keys, inner = 2, 64, 16, 4, 192
-
-    def make(self):
-        self.ends(self.hidden, 256)
-        for n in range(self.layers):
-            self.attention(f"model.layers.{n}.self_attn.", self.hidden, self.queries, self.keys)
-            self.mlp(f"model.layers.{n}.mlp.", self.hidden, self.inner)
-            self.draw(f"model.layers.{n}.input_layernorm.weight", self.hidden)
-        return self
-
-    def of_rank(self, rank, ranks):
-        found = super().of_rank(rank, ranks)
-        for n in range(self.layers):
-            self.fuse_attention(found, f"model.layers.{n}.self_attn.", rank, ranks)
-            self.fuse_mlp(found, f"model.layers.{n}.mlp.", rank, ranks)
-        return found
-
-
-class QwenMoe(Model):
-    layers, hidden, queries, keys, inner, experts = 2, 64, 16, 2, 48, 8
-
-    def make(self):
-        self.ends(self.hidden, 256)
-        for n in range(self.layers):
-            at = f"model.layers.{n}."
-            self.attention(f"{at}self_attn.", self.hidden, self.queries, self.keys)
-            self.draw(f"{at}self_attn.q_norm.weight", HEAD)
-            self.draw(f"{at}mlp.gate.weight", self.experts, self.hidden)
-            for e in range(self.experts):
-                self.mlp(f"{at}mlp.experts.{e}.", self.hidden, self.inner)
-        return self
-
-    def of_rank(self, rank, ranks):
-        found = super().of_rank(rank, ranks)
-        for n in range(self.layers):
-            at = f"model.layers.{n}.mlp.experts."
-            self.fuse_attention(found, f"model.layers.{n}.self_attn.", rank, ranks)
-            gate, up, down = (self.stack(at, part, self.experts) for part in ("gate", "up", "down"))
-            found[f"{at}w13_weight"] = np.concatenate([even(gate, rank, ranks, 1), even(up, rank, ranks, 1)], axis=1)
-            found[f"{at}w2_weight"] = even(down, rank, ranks, 2)
-        return found
-
-
-class DeepSeek(Model):
-    hidden, queries, experts = 256, 16, 8
-
-    def make(self):
-        self.ends(self.hidden, 256)
-        for n in range(2):
-            at = f"model.layers.{n}."
-            for part, shape in (("q_a_proj", (256, self.hidden)), ("kv_a_proj_with_mqa", (192, self.hidden)),
-                                ("q_b_proj", (self.queries * 192, 256)), ("kv_b_proj", (self.queries * 256, 128)),
-                                ("o_proj", (self.hidden, self.queries * HEAD))):
-                self.draw(f"{at}self_attn.{part}.weight", *shape)
-            self.draw(f"{at}self_attn.q_a_layernorm.weight", 256)
-        self.mlp("model.layers.0.mlp.", self.hidden, 2048)
-        self.mlp("model.layers.1.mlp.shared_experts.", self.hidden, 1024)
-        self.draw("model.layers.1.mlp.gate.weight", self.experts, self.hidden)
-        self.draw("model.layers.1.mlp.gate.e_score_correction_bias", self.experts, dtype="F32")
-        for e in range(self.experts):
-            self.mlp(f"model.layers.1.mlp.experts.{e}.", self.hidden, 128)
-        self.scales()
-        return self
-
-    def of_rank(self, rank, ranks):
-        found = super().of_rank(rank, ranks)
-        both = ("weight", "weight_scale_inv")
-        for n in range(2):
-            at = f"model.layers.{n}.self_attn."
-            for suffix in both:
-                first, second = (self.tensors[f"{at}{part}.{suffix}"] for part in ("q_a_proj", "kv_a_proj_with_mqa"))
-                found[f"{at}fused_qkv_a_proj.{suffix}"] = np.concatenate([first, second])
-                for part, axis in (("q_b_proj", 0), ("kv_b_proj", 0), ("o_proj", 1)):
-                    found[f"{at}{part}.{suffix}"] = even(self.tensors[f"{at}{part}.{suffix}"], rank, ranks, axis)
-        self.fuse_mlp(found, "model.layers.0.mlp.", rank, ranks, both)
-        self.fuse_mlp(found, "model.layers.1.mlp.shared_experts.", rank, ranks, both)
-        at = "model.layers.1.mlp.experts."
-        for suffix in both:
-            gate, up, down = (self.stack(at, part, self.experts, suffix) for part in ("gate", "up", "down"))
-            found[f"{at}w13_{suffix}"] = even(np.concatenate([gate, up], axis=1), rank, ranks)
-            found[f"{at}w2_{suffix}"] = even(down, rank, ranks)
-        return found
-
-
-class Mamba2(Model):
-    """The 2.7B model's extents but the hidden one: one group of 128 states, 80 heads of 64."""
-    layers, hidden, inner, states, count = 2, 8, 5120, 128, 80
-
-    def make(self):
-        self.draw("backbone.embeddings.weight", 256, self.hidden)
-        self.draw("backbone.norm_f.weight", self.hidden)
-        for n in range(self.layers):
-            at = f"backbone.layers.{n}."
-            self.draw(f"{at}norm.weight", self.hidden)
-            self.draw(f"{at}mixer.in_proj.weight", 2 * self.inner + 2 * self.states + self.count, self.hidden)
-            self.draw(f"{at}mixer.conv1d.weight", self.inner + 2 * self.states, 1, 4)
-            self.draw(f"{at}mixer.conv1d.bias", self.inner + 2 * self.states)
-            for name in ("A_log", "D", "dt_bias"):
-                self.draw(f"{at}mixer.{name}", self.count, dtype="F32")
-            self.draw(f"{at}mixer.norm.weight", self.inner)
-            self.draw(f"{at}mixer.out_proj.weight", self.hidden, self.inner)
-        return self
-
-    def of_rank(self, rank, ranks):
-        found = {"backbone.embeddings.weight": even(self.tensors["backbone.embeddings.weight"], rank, ranks),
-                 "backbone.norm_f.weight": self.tensors["backbone.norm_f.weight"]}
-        inner = self.inner
-        for n in range(self.layers):
-            at = f"backbone.layers.{n}.mixer."
-            found[f"backbone.layers.{n}.norm.weight"] = self.tensors[f"backbone.layers.{n}.norm.weight"]
-            z, x, states, dt = np.split(self.tensors[f"{at}in_proj.weight"],
-                                        [inner, 2 * inner, 2 * inner + 2 * self.states])
-            found[f"{at}in_proj.weight"] = np.concatenate(
-                [even(z, rank, ranks), even(x, rank, ranks), states, even(dt, rank, ranks)])
-            for name in ("conv1d.weight", "conv1d.bias"):
-                x, states = np.split(self.tensors[at + name], [inner])
-                found[at + name] = np.concatenate([even(x, rank, ranks), states])
-            for name in ("A_log", "D", "dt_bias", "norm.weight"):
-                found[at + name] = even(self.tensors[at + name], rank, ranks)
-            found[f"{at}out_proj.weight"] = even(self.tensors[f"{at}out_proj.weight"], rank, ranks, 1)
-        return found
+from models import HEAD, MODELS, DeepSeek, GptOss, GptOssMxfp4, Llama, Mamba2, MegatronLlama, QwenMoe
 
 
 class Models(suite.Case):
@@ -232,6 +41,15 @@ class Models(suite.Case):
     def test_mamba2(self):
         self.convert("mamba2_to_ranks", Mamba2(self.rng).make())
 
+    def test_gpt_oss(self):
+        self.convert("gpt_oss_to_vllm", GptOss(self.rng).make())
+
+    def test_gpt_oss_in_mxfp4(self):
+        self.convert("gpt_oss_mxfp4_to_vllm", GptOssMxfp4(self.rng).make())
+
+    def test_llama_to_megatron(self):
+        self.convert("llama_to_megatron", MegatronLlama(self.rng, keys=8, queries=32).make())
+
     def test_llama_to_other_numbers_of_ranks_and_back(self):
         model = Llama(self.rng).make()
         self.convert("llama_to_vllm", model)
@@ -249,7 +67,8 @@ class Models(suite.Case):
                    f"model.layers.{n}.mlp.gate_up_proj.weight bf16[{2 * inner},64]\n"
                    f"model.layers.{n}.self_attn.o_proj.weight bf16[64,{queries}]\n"
                    f"model.layers.{n}.mlp.down_proj.weight bf16[64,{inner}]\n"
-                   f"model.layers.{n}.input_layernorm.weight bf16[64]\n" for n in range(model.layers)]
+                   f"model.layers.{n}.input_layernorm.weight bf16[64]\n"
+                   f"model.layers.{n}.post_attention_layernorm.weight bf16[64]\n" for n in range(model.layers)]
         self.text("whole.list", "".join(tensors) + "model.embed_tokens.weight bf16[256,64]\n"
                   "lm_head.weight bf16[256,64]\nmodel.norm.weight bf16[64]\n")
         for ranks in (2, 8):

@@ -1,37 +1,12 @@
 """Rules with steps in slices, groups, permuted parts and padding, on files. Every element is compared with arrays that
-numpy cuts here. The rules in docs/models for gpt-oss and Megatron are among them."""
-
-import pathlib
+numpy cuts here. The rules in docs/models for Megatron are among them."""
 
 import suite
 from suite import np
 
 import checkpoints as files
 from checkpoints import same
-
-MODELS = pathlib.Path(__file__).parents[2] / "docs/models"
-
-
-def even(array, rank, ranks, axis=0):
-    return np.split(array, ranks, axis)[rank]
-
-
-def heads(array, rows, rank, ranks):
-    """Whole heads of a rank. Ranks share a head if there are fewer heads than ranks."""
-    count = array.shape[0] // rows
-    own = max(count // ranks, 1)
-    first = rank * count // ranks
-    return array[first * rows:(first + own) * rows]
-
-
-def padded(array, rows):
-    return np.concatenate([array, np.zeros((rows - array.shape[0], *array.shape[1:]), array.dtype)])
-
-
-def in_groups(parts, groups):
-    """Each group has its share of every part."""
-    shares = [part.reshape(groups, -1, part.shape[1]) for part in parts]
-    return np.concatenate(shares, axis=1).reshape(-1, parts[0].shape[1])
+from models import MODELS, even, heads, in_groups, padded
 
 
 class Slices(suite.Case):
@@ -92,6 +67,51 @@ class Slices(suite.Case):
         self.assert_tensors(files.read(self.path("turned.safetensors"))[0],
                             {"w": wanted.reshape(512, 2048), "t": large[1::2].T})
 
+    def test_casts_in_rules(self):
+        """Parts of two types become bf16, one tensor becomes f32, and files of ranks hold the new types."""
+        q, k, norm = self.draw(64, 8, dtype="F32"), self.draw(16, 8), self.draw(8, dtype="F16")
+        count = np.arange(6, dtype=np.int64)
+        self.write({"q": q, "k": k, "norm": norm, "count": count})
+        self.convert("model.safetensors", "tp2", "target tp=2\nqk = [tp heads of 8, -] as bf16 <- q + k\nnorm = - as f32\n"
+                     "otherwise = -\n", "--to", "ranks")
+        bf16 = files.NUMPY["BF16"]
+        self.assert_ranks("tp2", 2, lambda rank: {
+            "qk": np.concatenate([even(q, rank, 2).astype(bf16), even(k, rank, 2)]), "norm": norm.astype(np.float32),
+            "count": count})
+        said = self.refused("convert", "model.safetensors", "wrong", "--rules",
+                            self.text("wrong", "target file=1\nnorm = -\notherwise = - as bf16\n"))
+        self.assertIn("line 3 of the rules: 'count' is i64, which cannot be cast to bf16", said)
+
+    def test_casts_on_the_command_line_come_first(self):
+        w = self.draw(8, 8, dtype="F32")
+        self.write({"w": w, "v": w})
+        self.convert("model.safetensors", "out.safetensors", "target file=1\n* = - as bf16\n", "--cast", "w=f16")
+        self.assert_tensors(files.read(self.path("out.safetensors"))[0],
+                            {"w": w.astype(np.float16), "v": w.astype(files.NUMPY["BF16"])})
+
+    def test_shapes(self):
+        """A matrix of experts side by side, and a view whose borders the files cut."""
+        side, rows = self.draw(6, 40), self.draw(12, 10)
+        self.write({"side": side, "rows": rows})
+        experts = side.reshape(4, 6, 10)
+        self.convert("model.safetensors", "out.safetensors", "target file=1\n"
+                     "e.{e:4}.gate = - <- side shape(4,6,10)[{e}, :, 0:4].T\ne.{e:4}.up = - <- side shape(4,6,10)[{e}, :, 4:10]\n"
+                     "rows = - <- rows shape(8,-1)[1::2, 3:12]\n")
+        wanted = {f"e.{e}.gate": experts[e, :, :4].T for e in range(4)} | {f"e.{e}.up": experts[e, :, 4:] for e in range(4)}
+        self.assert_tensors(files.read(self.path("out.safetensors"))[0], wanted | {"rows": rows.reshape(8, 15)[1::2, 3:12]})
+
+    def test_shapes_of_tensors_that_files_cut(self):
+        """Files may cut a tensor anywhere, also between the rows of a shape."""
+        rows = self.draw(12, 10)
+        self.text("w.list", "w bf16[12,10]\n")
+        self.write({"w": rows})
+        for number, cut in enumerate(("[tp, -]", "[-, tp]", "[tp/1, -]", "[-, tp[1,2,4,3]]")):
+            self.convert("model.safetensors", f"ranks{number}", f"target tp=4\nw = {cut}\n", "--to", "ranks")
+            self.convert(f"ranks{number}", f"out{number}.safetensors", f"source tp=4\nw = {cut}\ntarget file=1\n"
+                         "w = - <- w shape(-1)[1::2]\nalso x = - <- w shape(6,2,10)[:, 1, :].T\n", "--list", "w.list")
+            self.assert_tensors(files.read(self.path(f"out{number}.safetensors"))[0],
+                                {"w": rows.reshape(-1)[1::2], "x": rows[1::2].T})
+
     def test_padding_and_back(self):
         embed = self.draw(1000, 16)
         self.write({"embed": embed})
@@ -100,51 +120,6 @@ class Slices(suite.Case):
         self.convert("tp24", "back.safetensors", "source tp=24\nembed = [tp, -]\ntarget file=1\n"
                      "embed = - <- embed[0:1000, :]\n")
         self.assert_tensors(files.read(self.path("back.safetensors"))[0], {"embed": embed})
-
-    def gpt_oss(self):
-        layers, hidden, inner, experts, queries, keys = 2, 32, 24, 4, 16, 4
-        tensors = {"model.embed_tokens.weight": self.draw(64, hidden), "lm_head.weight": self.draw(64, hidden),
-                   "model.norm.weight": self.draw(hidden)}
-        for n in range(layers):
-            at = f"model.layers.{n}."
-            for part, count in (("q", queries), ("k", keys), ("v", keys)):
-                tensors[f"{at}self_attn.{part}_proj.weight"] = self.draw(count * 64, hidden)
-                tensors[f"{at}self_attn.{part}_proj.bias"] = self.draw(count * 64)
-            for name, shape in (("self_attn.o_proj.weight", (hidden, queries * 64)), ("self_attn.o_proj.bias", (hidden,)),
-                                ("self_attn.sinks", (queries,)), ("mlp.router.weight", (experts, hidden)),
-                                ("mlp.router.bias", (experts,)), ("input_layernorm.weight", (hidden,)),
-                                ("mlp.experts.gate_up_proj", (experts, hidden, 2 * inner)),
-                                ("mlp.experts.gate_up_proj_bias", (experts, 2 * inner)),
-                                ("mlp.experts.down_proj", (experts, inner, hidden)),
-                                ("mlp.experts.down_proj_bias", (experts, hidden))):
-                tensors[at + name] = self.draw(*shape)
-        return tensors
-
-    def test_gpt_oss(self):
-        tensors = self.gpt_oss()
-        self.write(tensors)
-        rules = (MODELS / "gpt_oss_to_vllm.rules").read_text(encoding="utf-8")
-        for ranks in (2, 4, 8):
-            def wanted(rank, ranks=ranks):
-                found = {name: array for name, array in tensors.items()
-                         if "norm" in name or "router" in name or name.endswith("o_proj.bias")}
-                for name in ("model.embed_tokens.weight", "lm_head.weight"):
-                    found[name] = even(tensors[name], rank, ranks)
-                for n in range(2):
-                    at = f"model.layers.{n}.self_attn."
-                    for kind in ("weight", "bias"):
-                        found[f"{at}qkv_proj.{kind}"] = np.concatenate(
-                            [heads(tensors[f"{at}{part}_proj.{kind}"], 64, rank, ranks) for part in "qkv"])
-                    found[f"{at}o_proj.weight"] = even(tensors[f"{at}o_proj.weight"], rank, ranks, 1)
-                    found[f"{at}sinks"] = even(tensors[f"{at}sinks"], rank, ranks)
-                    at = f"model.layers.{n}.mlp.experts."
-                    found[f"{at}w13_weight"] = even(tensors[f"{at}gate_up_proj"].transpose(0, 2, 1), rank, ranks, 1)
-                    found[f"{at}w13_bias"] = even(tensors[f"{at}gate_up_proj_bias"], rank, ranks, 1)
-                    found[f"{at}w2_weight"] = even(tensors[f"{at}down_proj"].transpose(0, 2, 1), rank, ranks, 2)
-                    found[f"{at}w2_bias"] = tensors[f"{at}down_proj_bias"]
-                return found
-            self.convert("model.safetensors", f"tp{ranks}", rules.replace("target tp=8", f"target tp={ranks}"), "--to", "ranks")
-            self.assert_ranks(f"tp{ranks}", ranks, wanted)
 
     def test_megatron_there_to_vllm_and_back(self):
         """Hugging Face to Megatron on 4 ranks; from there to vLLM on 2 and 8 ranks, and back."""

@@ -1,8 +1,11 @@
 // Carries out the rows of a model's moves on tiles in memory.
 #pragma once
 
+#include <functional>
 #include <stdexcept>
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "reshard/model/rules.hpp"
 #include "rows/memory.hpp"
@@ -53,6 +56,32 @@ inline MovedModel moved_model(const std::string& list, const std::string& rules,
             for (const int times : of_rank)
                 if (times != 1 && moved.fault.empty()) moved.fault = fmt::format("a byte is written {} times", times);
     return moved;
+}
+
+/// The element of a listed tensor, by its number.
+struct Element {
+    std::string tensor;
+    Index number = 0;
+};
+
+using Place = std::vector<Index>;  ///< the index of an element in each dimension
+
+inline Place place_of(Index number, std::span<const Index> shape) {
+    Place place(shape.size());
+    for (std::size_t k = shape.size(); k-- > 0; number /= shape[k]) place[k] = number % shape[k];
+    return place;
+}
+
+/// Compares the target with the elements that `element_at` names for its places.
+inline void expect_elements(const MovedModel& moved, std::size_t target,
+                            const std::function<Element(const Place&)>& element_at) {
+    EXPECT_EQ(moved.fault, "");
+    const ShardedTensor& tensor = moved.model.targets.at(target);
+    const Memory wanted = tiles_of(*tensor.layout, std::ssize(moved.targets[target]), [&](Index number, Index byte) {
+        const Element element = element_at(place_of(number, tensor.shape));
+        return value_in(element.tensor, element.number, byte);
+    });
+    EXPECT_EQ(moved.targets[target], wanted) << tensor.name;
 }
 
 }  // namespace reshard::test

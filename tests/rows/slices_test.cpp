@@ -7,32 +7,6 @@
 namespace reshard::test {
 namespace {
 
-// The element of a listed tensor, by its number.
-struct Element {
-    std::string tensor;
-    Index number = 0;
-};
-
-using Place = std::vector<Index>;  // the index of an element in each dimension
-
-Place place_of(Index number, std::span<const Index> shape) {
-    Place place(shape.size());
-    for (std::size_t k = shape.size(); k-- > 0; number /= shape[k]) place[k] = number % shape[k];
-    return place;
-}
-
-// Compares the target with the elements that `element_at` names for its places.
-void expect_elements(const MovedModel& moved, std::size_t target,
-                     const std::function<Element(const Place&)>& element_at) {
-    EXPECT_EQ(moved.fault, "");
-    const ShardedTensor& tensor = moved.model.targets.at(target);
-    const Memory wanted = tiles_of(*tensor.layout, std::ssize(moved.targets[target]), [&](Index number, Index byte) {
-        const Element element = element_at(place_of(number, tensor.shape));
-        return value_in(element.tensor, element.number, byte);
-    });
-    EXPECT_EQ(moved.targets[target], wanted) << tensor.name;
-}
-
 // Cuts that keep pairs of rows, and cuts that do not.
 constexpr const char* cuts[] = {"s", "s[32,32,0]", "s[31,2,31]", "s/1"};
 

@@ -23,7 +23,8 @@ WrittenMove written(Schedule schedule, std::function<std::pair<std::string, std:
             kept->question_count(),
             [kept](Index rank, RowSide side) { return kept->rows(rank, side); },
             [kept](Index rank, RowSide side) { return kept->nested_rows(rank, side); },
-            std::move(names)};
+            std::move(names),
+            {}};
 }
 
 Result<WrittenMove> one_array(const Arguments& arguments) {
@@ -61,8 +62,10 @@ Result<WrittenMove> model(const Arguments& arguments) {
         RESHARD_CHECK(in("--list", parse_tensors(list)));
         return in("--rules", Result<WrittenMove>(tl::unexpected(made.error())));
     }
-    const auto names = std::make_shared<const ModelRows>(*made);
-    return written(*std::move(made), [names](std::size_t array) { return names->names(array); });
+    const auto ends = std::make_shared<const ModelRows>(*made);
+    WrittenMove move = written(*std::move(made), [ends](std::size_t array) { return ends->names(array); });
+    move.dtypes = [ends](std::size_t array) { return ends->dtypes(array); };
+    return move;
 }
 
 }  // namespace

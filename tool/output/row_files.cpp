@@ -45,6 +45,29 @@ void add(RowTotals& totals, Index rank, const std::vector<AnyRow>& rows, std::ve
     own_max = std::max(own_max, own);
 }
 
+bool is_cast(const WrittenMove& move, std::size_t array) {
+    if (!move.dtypes) return false;
+    const auto [source, target] = move.dtypes(array);
+    return source != target;
+}
+
+// The lines of arrays.tsv. If some array is cast, a third column has both types.
+std::string array_lines(const WrittenMove& move) {
+    bool casts = false;
+    for (std::size_t array = 0; array < move.arrays && !casts; ++array) casts = is_cast(move, array);
+    std::string lines = casts ? "source\ttarget\ttypes\n" : "source\ttarget\n";
+    for (std::size_t array = 0; array < move.arrays; ++array) {
+        const auto [source, target] = move.names(array);
+        lines += printable(source) + "\t" + printable(target);
+        if (casts) {
+            const auto [from, to] = move.dtypes(array);
+            lines += fmt::format("\t{} {}", name(from), name(to));
+        }
+        lines += "\n";
+    }
+    return lines;
+}
+
 }  // namespace
 
 Result<RowTotals> write_rows(const std::string& folder, const WrittenMove& move, RowSide side, bool nested) {
@@ -65,11 +88,7 @@ Result<RowTotals> write_rows(const std::string& folder, const WrittenMove& move,
     const Index others_max = others.empty() ? 0 : *std::ranges::max_element(others);
     totals.sent_bytes_max = side == RowSide::send ? own_max : others_max;
     totals.received_bytes_max = side == RowSide::send ? others_max : own_max;
-    std::string lines = "source\ttarget\n";
-    for (std::size_t array = 0; array < move.arrays; ++array) {
-        const auto [source, target] = move.names(array);
-        lines += printable(source) + "\t" + printable(target) + "\n";
-    }
+    const std::string lines = array_lines(move);
     RESHARD_CHECK(write_file(partial, "arrays.tsv", lines, {}));
     RESHARD_CHECK(made.commit());
     return totals;

@@ -25,10 +25,11 @@ struct WrittenMove {
     std::function<std::vector<Row>(Index rank, RowSide side)> rows;               ///< of one rank
     std::function<std::vector<NestedRow>(Index rank, RowSide side)> nested_rows;  ///< the same
     std::function<std::pair<std::string, std::string>(std::size_t)> names;        ///< of an array at both ends
+    std::function<std::pair<DType, DType>(std::size_t)> dtypes = {};              ///< at both ends; empty: one type
 };
 
 /// Writes rank0.rows.npy and so on, for every rank, with rows or nested rows, and arrays.tsv with a line for each
-/// array: its names at both ends. The new folder replaces an old one. Errors: io.
+/// array: its names at both ends, and its types if some array is cast. The new folder replaces an old one. Errors: io.
 [[nodiscard]] Result<RowTotals> write_rows(const std::string& folder, const WrittenMove& move, RowSide side,
                                            bool nested);
 

@@ -35,8 +35,16 @@ public:
     [[nodiscard]] std::size_t understood_count() const { return ends_.size(); }  ///< moves that were understood
     /// The names of a move's tensor at the source and at the target. pre: array < array_count().
     [[nodiscard]] std::pair<std::string, std::string> names(std::size_t array) const;
+    /// The element types of a move's tensor at the source and at the target. If they differ, the rows count bytes of
+    /// the narrower one (apply_rules). pre: array < array_count().
+    [[nodiscard]] std::pair<DType, DType> dtypes(std::size_t array) const;
 
 private:
+    struct Ends {
+        std::pair<std::string, std::string> names;
+        std::pair<DType, DType> dtypes;
+    };
+
     // Moves that are repeated for each number.
     struct Stretch {
         std::size_t first = 0;  // of the moves that were understood
@@ -50,10 +58,13 @@ private:
     template <class AnyRow>
     [[nodiscard]] std::vector<AnyRow> repeated(const std::vector<AnyRow>& once) const;
 
+    [[nodiscard]] const Stretch& stretch_of(std::size_t array) const;
+    [[nodiscard]] const Ends& ends_of(std::size_t array) const;
+
     explicit ModelRows(RowSchedule schedule) : schedule_(std::move(schedule)) {}
 
     RowSchedule schedule_;
-    std::vector<std::pair<std::string, std::string>> ends_;
+    std::vector<Ends> ends_;
     std::vector<Stretch> stretches_;
 };
 

@@ -73,7 +73,7 @@ struct TensorPart {
 
 /// A part of one tensor that becomes a part of another. A dimension of extent 1 may be at one end only, so a matrix can
 /// become one of a stack. The rows' offsets count from the start of the whole tensors' tiles. An end may be a view of
-/// its tensor (in_parts), since the tiles of both are equal in memory.
+/// its tensor (in_parts, in_shape), since the tiles of both are equal in memory.
 struct PartProblem {
     TensorPart source;  ///< where the part is
     TensorPart target;  ///< where it is wanted

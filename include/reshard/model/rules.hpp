@@ -42,26 +42,31 @@ struct CheckpointMapping {
         std::uint32_t target = 0;  ///< index into `targets`
     };
     std::vector<ShardedTensor> sources;  ///< the list, in its order
-    std::vector<ShardedTensor> targets;  ///< in the order of their sources in the list
+    std::vector<ShardedTensor> targets;  ///< in the order of their sources in the list; their layouts have the types
+                                         ///< of the targets
     std::vector<Ends> ends;              ///< one per move: by target, its parts in order, their heads in order
-    std::vector<PartProblem> moves;      ///< for RowSchedule::make; a row's `array` is the index of its move
+    std::vector<PartProblem> moves;      ///< for RowSchedule::make; a row's `array` is the index of its move. Both
+                                         ///< layouts have the type of the elements that move
 };
 
 /// Applies rules to a list of tensors. A # begins a comment.
 /// rules := {line};
 /// line := "source" mesh | "target" mesh                   the next lines are about this end, on this mesh
-///       | pattern "=" layout                              tensors of this end with such names
-///       | "otherwise" "=" layout                          tensors that no other line names
-///       | ["also"] pattern "=" layout "<-" from           target only: made of tensors with other names
+///       | pattern "=" layout [cast]                       tensors of this end with such names
+///       | "otherwise" "=" layout [cast]                   tensors that no other line names
+///       | ["also"] pattern "=" layout [cast] "<-" from    target only: made of tensors with other names
 ///       | "drop" pattern                                  target only: tensors that are not moved
 /// from := part {("+" | "++") part} ["along" dimension] ["in" n "groups"];   + each part is cut by itself, ++ the whole
-/// part := pattern ["[" slice {"," slice} "]" [".T"]] ["permute" "(" dimension {"," dimension} ")"];
-/// slice := [from] ":" [to] [":" step] | from ":" to "of" period | index | "{" name "}"
+/// part := pattern ["shape" "(" extent {"," extent} ")"] ["[" slice {"," slice} "]" [".T"]]
+///         ["permute" "(" dimension {"," dimension} ")"];
+/// extent := n | ":" | "-1";   the extent of the dimension at the same place; all that the others leave
+/// slice := [from] ":" [to] [":" step] | from ":" to "of" period ["in" [from] ":" [to]] | index | "{" name "}"
+/// cast := "as" dtype;                                      target only
 /// layout := "-" | "[" [entry {"," entry}] "]" | "blocks" n {"," n} "of" pattern
 ///         | "[" "(" entry {"," entry} ")" "@" axes ["[" n {"," n} "]"] "]"             each tile flattened, in units
-/// entry := "-" [pad] | axes [pad] [cut | "{" extent {"," extent} "}"] ["heads" "of" head] | owner;
+/// entry := "-" [pad] | axes [pad] [cut | "{" extent {"," extent} "}"] [("heads" | "blocks") "of" size] | owner;
 /// axes, cut: as in parse_layout;   pad := "pad" "0" "to" ["multiple" "of"] (n | axis) {"*" (n | axis)}, target only
-/// head := n | "{" n {"," n} "}";   several are one for each part
+/// size := n | "{" n {"," n} "}";   several are one for each part
 /// owner := "{" name "}@" axes [cut] | ("first" | "last" | shard) "@" axes;   no dimension
 /// pattern := bytes of names, "*" (anything), "{" name "}" (no dot) and "{" name ":" n "}" (a number below n).
 ///
@@ -72,13 +77,21 @@ struct CheckpointMapping {
 /// `heads of n`: n indices are a head, and no head is cut. If there are fewer heads than shards, consecutive shards
 /// share a head. In a part of a fused tensor (+) such a head stands once for each shard, unless all parts share it by
 /// the same shards. The target is then longer than its parts, and each copy of a head has its own move.
-/// `from:to of period`: these indices of each period. `in n groups`: the parts follow each other in each group, which
-/// has its share of each part. Each stretch of equal windows is one move. Its two ends are views (in_parts) of the
-/// tensors, or each window is a move if a layout has no such view. `permute(1,0)`: dimension i of the part is the
-/// slice's dimension permute[i]. Padding is not written by any move.
-/// Errors, with the line and the place: syntax; mesh, overflow, unsupported (as parse_mesh and parse_layout); layout
-/// (as parse_layout; a head that would be cut); mismatch (no line fits a name or more than one does; a line fits no
-/// name; a part is missing, taken twice or of another shape).
+/// `tp blocks of n`: n indices are a block, and no block is cut. Each shard has ceil(blocks / shards) blocks, the last
+/// ones fewer, and no block is shared.
+/// `as bf16`: the target has this element type, and its parts may have others: any floating types, or narrower
+/// integers. The elements of a move have the narrower type of both ends, or the source's if both have one size. So the
+/// layouts in CheckpointMapping::moves have that type, and rows count its bytes. The end that has the other type casts
+/// its tile: the source before the move, or the target after it.
+/// `shape(4,-1)`: the elements of a tensor, in row-major order, in another shape. Slices and permute see that shape.
+/// `from:to of period`: these indices of each period, of all indices or of a range. `in n groups`: the parts follow
+/// each other in each group, which has its share of each part. Each stretch of equal windows is one move. Its two ends
+/// are views (in_parts) of the tensors, or each window is a move if a layout has no such view. `permute(1,0)`:
+/// dimension i of the part is the slice's dimension permute[i]. Padding is not written by any move. Errors, with the
+/// line and the place: syntax; mesh, overflow, unsupported (as parse_mesh and parse_layout); layout (as parse_layout; a
+/// head or a block that would be cut); unsupported (a cast between other types; a shape that a cut does not fit);
+/// mismatch (no line fits a name or more than one does; a line fits no name; a part is missing, taken twice or of
+/// another shape).
 [[nodiscard]] Result<CheckpointMapping> apply_rules(std::string_view rules, std::span<const ListedTensor> tensors);
 
 /// CheckpointMapping::sources alone, from the lines of the source; the lines of the target do not matter. Errors: the

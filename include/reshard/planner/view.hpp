@@ -22,6 +22,11 @@ namespace reshard {
 /// its parts. pre: one list for each dimension.
 [[nodiscard]] std::optional<Layout> in_parts(const Layout& layout, std::span<const std::vector<Index>> parts);
 
+/// The layout with its elements, in row-major order, in another shape. Dimensions are split and merged. Every device
+/// holds the same elements in the same order. nullopt if a cut is no cut of the new dimensions, or if cut dimensions
+/// and new ones have no common factors. pre: as many elements in `shape`.
+[[nodiscard]] std::optional<Layout> in_shape(const Layout& layout, std::span<const Index> shape);
+
 /// The layout with each dimension that is cut in pieces as its digits: the block-cyclic `65536@x/256` is
 /// `[32,8@x,256]`. Every device holds the same elements in the same order. nullopt if pieces differ in length, or if
 /// the shard of a piece is no sum over digits of its index. Dimensions without pieces stay.

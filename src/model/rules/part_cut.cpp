@@ -26,17 +26,21 @@ Result<Index> sharers(std::string_view axes, Index shards, Index part, Index hea
 
 }  // namespace
 
-Result<Dim> cut_in_parts(AtomList atoms, std::span<const Index> parts) {
+Result<Dim> cut_in_parts(AtomList atoms, std::span<const Index> parts, std::span<const Index> units) {
     const Index shards = combinations(atoms);
     if (saturating_multiply(std::ssize(parts), shards) > layout_pieces_max)
         return fail(Code::unsupported, fmt::format("more than {} pieces", layout_pieces_max));
     Dim dim(0, std::move(atoms));
-    for (const Index part : parts) {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        const Index unit = units.size() == 1 ? units.front() : units[i];
+        if (parts[i] % unit != 0)
+            return fail(Code::layout, fmt::format("{} indices are not whole blocks of {}", parts[i], unit));
+        const Index own = ceil_divide(parts[i] / unit, shards) * unit;
         for (Index shard = 0; shard < shards; ++shard) {
-            const Interval held = block(part, ceil_divide(part, shards), shard);
+            const Interval held = block(parts[i], own, shard);
             if (held.size() > 0) dim.pieces.push_back({saturating_add(dim.extent, held.end), shard});
         }
-        dim.extent = saturating_add(dim.extent, part);
+        dim.extent = saturating_add(dim.extent, parts[i]);
     }
     make_canonical(dim);
     return dim;
@@ -66,17 +70,17 @@ Result<HeadCut> cut_between_heads(std::string_view axes, AtomList atoms, std::sp
         total = saturating_add(total, extents.back());
     }
     if (total == index_max) return fail(Code::overflow, "the repeated heads have more than 2^63 indices");
-    RESHARD_ASSIGN(cut.dim, cut_in_parts(*leading, extents));
+    RESHARD_ASSIGN(cut.dim, cut_in_parts(*leading, extents, one_index));
     return cut;
 }
 
-Result<void> keeps_heads(std::string_view axes, const Dim& dim, Index head) {
+Result<void> keeps_whole(std::string_view axes, const Dim& dim, std::string_view unit, Index size) {
     const auto check = [&](Index end) -> Result<void> {
-        if (end % head == 0) return {};
-        return fail(Code::layout, fmt::format("{} cuts at {}, within a head of {}", axes, end, head));
+        if (end % size == 0) return {};
+        return fail(Code::layout, fmt::format("{} cuts at {}, within a {} of {}", axes, end, unit, size));
     };
-    if (dim.extent % head != 0)
-        return fail(Code::layout, fmt::format("{} indices are not whole heads of {}", dim.extent, head));
+    if (dim.extent % size != 0)
+        return fail(Code::layout, fmt::format("{} indices are not whole {}s of {}", dim.extent, unit, size));
     if (by_ceil_div(dim)) return check(std::min(block_extent(dim), dim.extent));
     for (const Dim::Piece& piece : pieces_of(dim)) RESHARD_CHECK(check(piece.end));
     return {};

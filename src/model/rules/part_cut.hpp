@@ -10,9 +10,13 @@ namespace reshard::notation {
 /// The most pieces that a layout of a rule may have.
 inline constexpr Index layout_pieces_max = Index{1} << 22;
 
-/// Cuts each of several consecutive parts by ceil-div. Errors, without a place: unsupported (more than
+/// Units of one index: a part may be cut anywhere.
+inline constexpr Index one_index[] = {1};
+
+/// Cuts each of several consecutive parts by ceil-div, in whole units: one number of indices, or one for each part.
+/// pre: units >= 1. Errors, without a place: layout (a part that is not whole units); unsupported (more than
 /// layout_pieces_max pieces).
-[[nodiscard]] Result<Dim> cut_in_parts(AtomList atoms, std::span<const Index> parts);
+[[nodiscard]] Result<Dim> cut_in_parts(AtomList atoms, std::span<const Index> parts, std::span<const Index> units);
 
 /// A dimension of whole heads.
 struct HeadCut {
@@ -28,7 +32,8 @@ struct HeadCut {
 [[nodiscard]] Result<HeadCut> cut_between_heads(std::string_view axes, AtomList atoms, std::span<const Index> parts,
                                                 std::span<const Index> heads);
 
-/// Fails with Code::layout if `dim` is cut within a head. `axes` are its atoms as text. pre: head >= 1.
-[[nodiscard]] Result<void> keeps_heads(std::string_view axes, const Dim& dim, Index head);
+/// Fails with Code::layout if `dim` is cut within a unit: a "head" or a "block". `axes` are its atoms as text.
+/// pre: size >= 1.
+[[nodiscard]] Result<void> keeps_whole(std::string_view axes, const Dim& dim, std::string_view unit, Index size);
 
 }  // namespace reshard::notation

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "reshard/text.hpp"
 #include "src/base/try.hpp"
 #include "src/layout/regular_cut.hpp"
 #include "src/model/rules/part_cut.hpp"
@@ -159,22 +160,29 @@ private:
         if (said) {
             RESHARD_ASSIGN(parts, said_parts(dim.extent));
         }
+        const bool own_cut = scanner_.sees('[') || scanner_.sees('/');
         if (parts.empty()) {
             RESHARD_ASSIGN(dim, scan_cut(scanner_, std::move(dim)));
         }
-        const std::size_t heads_at = scanner_.place();
-        RESHARD_TRY(auto& heads, scan_heads());
-        if (heads.empty() && parts.empty()) return dim;
-        if (heads.empty()) return scanner_.at(cut_in_parts(std::move(dim.atoms), parts), begin);
+        const std::size_t units_at = scanner_.place();
+        const bool heads = scanner_.take_word("heads");
+        const std::string_view unit = heads ? "head" : "block";
+        if (!heads && !scanner_.take_word("blocks")) {
+            if (parts.empty()) return dim;
+            return scanner_.at(cut_in_parts(std::move(dim.atoms), parts, one_index), begin);
+        }
+        RESHARD_TRY(auto& units, scan_units(unit));
         const std::size_t count = std::max<std::size_t>(parts.size(), 1);
-        if (heads.size() > 1 && heads.size() != count)
-            return scanner_.error(Code::layout, fmt::format("{} sizes of heads for {} parts", heads.size(), count),
-                                  heads_at);
-        if (parts.empty() && !by_ceil_div(dim)) {
-            RESHARD_CHECK(scanner_.at(keeps_heads(axes_, dim, heads.front()), begin));
+        if (units.size() > 1 && units.size() != count)
+            return scanner_.error(Code::layout, fmt::format("{} sizes of {}s for {} parts", units.size(), unit, count),
+                                  units_at);
+        if (own_cut) {
+            RESHARD_CHECK(scanner_.at(keeps_whole(axes_, dim, unit, units.front()), begin));
             return dim;
         }
-        return scanner_.at(cut_heads(dim, fused, std::move(parts), std::move(heads)), begin);
+        if (parts.empty()) parts = {dim.extent};
+        if (!heads) return scanner_.at(cut_in_parts(std::move(dim.atoms), parts, units), begin);
+        return scanner_.at(cut_heads(dim, fused, std::move(parts), std::move(units)), begin);
     }
 
     Result<std::vector<Index>> said_parts(Index extent) {
@@ -188,25 +196,24 @@ private:
         return scanner_.error(Code::layout, fmt::format("the parts add up to {}, not {}", sum, extent), first);
     }
 
-    // heads of n, or heads of {n, n} for parts; empty if there are no heads.
-    Result<std::vector<Index>> scan_heads() {
-        if (!scanner_.take_word("heads")) return std::vector<Index>{};
+    // "of" n, or "of" {n, n} for parts.
+    Result<std::vector<Index>> scan_units(std::string_view unit) {
         const std::size_t place = scanner_.place();
         if (!scanner_.take_word("of")) return scanner_.error(Code::syntax, "expected 'of'", place);
+        const std::string what = fmt::format("the indices of a {}", unit);
         if (scanner_.take('{')) {
-            RESHARD_TRY(auto& heads, scan_numbers(scanner_, "the indices of a head", 1));
+            RESHARD_TRY(auto& sizes, scan_numbers(scanner_, what, 1));
             RESHARD_CHECK(scanner_.expect('}'));
-            return std::move(heads);
+            return std::move(sizes);
         }
         const std::size_t number = scanner_.place();
-        RESHARD_TRY(const auto& head, scanner_.integer("the indices of a head"));
-        if (head < 1) return scanner_.error(Code::layout, "a head has at least one index", number);
-        return std::vector<Index>{head};
+        RESHARD_TRY(const auto& size, scanner_.integer(what));
+        if (size < 1) return scanner_.error(Code::layout, fmt::format("a {} has at least one index", unit), number);
+        return std::vector<Index>{size};
     }
 
     // Errors without a place.
     Result<Dim> cut_heads(const Dim& dim, bool fused, std::vector<Index> parts, std::vector<Index> heads) {
-        if (parts.empty()) parts = {dim.extent};
         RESHARD_TRY(auto& cut, cut_between_heads(axes_, dim.atoms, parts, heads));
         const bool repeats = std::ranges::any_of(cut.copies, [](Index copies) { return copies > 1; });
         if (repeats && !fused)
@@ -315,6 +322,13 @@ Result<Dim> dim_in_blocks(const Dim& dim, Index block) {
     return coarse;
 }
 
+// One dimension with its cut, as in f32[512@x].
+std::string alone(const Layout& layout, std::size_t dim) {
+    Layout one = layout;
+    one.dims = {layout.dims[dim]};
+    return format(one);
+}
+
 std::vector<Index> without_ones(std::vector<Index> extents) {
     std::erase(extents, 1);
     return extents;
@@ -348,7 +362,8 @@ Result<EndLayouts::Shared> EndLayouts::in_blocks(std::size_t rule, const Asked& 
         const Index block = blocks.blocks.size() > 1 ? blocks.blocks[k] : blocks.blocks.front();
         auto coarse = dim_in_blocks(layout.dims[k], block);
         if (!coarse)
-            return line.line.error(coarse.error().code, fmt::format("dimension {} {}", k, coarse.error().message),
+            return line.line.error(coarse.error().code,
+                                   fmt::format("dimension {}, {}, {}", k, alone(layout, k), coarse.error().message),
                                    line.layout_offset);
         layout.dims[k] = *std::move(coarse);
     }

@@ -55,6 +55,7 @@ public:
         }
         RESHARD_CHECK(scanner_.expect('='));
         RESHARD_CHECK(layout(rule));
+        RESHARD_CHECK(cast(rule));
         RESHARD_CHECK(from(rule));
         RESHARD_CHECK(scanner_.expect_end());
         end_->rules.push_back(std::move(rule));
@@ -114,6 +115,15 @@ private:
         return {};
     }
 
+    Result<void> cast(Rule& rule) {
+        const std::size_t place = scanner_.place();
+        if (!scanner_.take_word("as")) return {};
+        if (end_ != &rules_.target) return scanner_.error(Code::syntax, "only a target is cast", place);
+        rule.cast_offset = scanner_.place();
+        RESHARD_ASSIGN(rule.cast, scanner_.at(parse_dtype(scanner_.word()), rule.cast_offset));
+        return {};
+    }
+
     Result<void> from(Rule& rule) {
         const std::size_t arrow = scanner_.place();
         if (!scanner_.take('<')) {
@@ -128,6 +138,7 @@ private:
             RulePart part;
             part.offset = scanner_.place();
             RESHARD_ASSIGN(part.pattern, NamePattern::scan(scanner_));
+            RESHARD_CHECK(shape(part));
             RESHARD_CHECK(slices(part));
             RESHARD_CHECK(order(part));
             rule.parts.push_back(std::move(part));
@@ -160,6 +171,30 @@ private:
                               place);
     }
 
+    // shape := "shape" "(" extent {"," extent} ")";  extent := n | ":" | "-1"
+    Result<void> shape(RulePart& part) {
+        const std::size_t place = scanner_.place();
+        if (!scanner_.take_word("shape")) return {};
+        RESHARD_CHECK(scanner_.expect('('));
+        std::vector<Index>& shape = part.shape.emplace();
+        do {
+            RESHARD_ASSIGN(shape.emplace_back(), extent());
+        } while (scanner_.take(','));
+        if (std::ranges::count(shape, other_indices) > 1)
+            return scanner_.error(Code::syntax, "one extent is -1 at most", place);
+        return scanner_.expect(')');
+    }
+
+    Result<Index> extent() {
+        if (scanner_.take(':')) return same_extent;
+        const std::size_t place = scanner_.place();
+        const bool other = scanner_.take('-');
+        RESHARD_TRY(const auto& extent, scanner_.integer("an extent, : or -1"));
+        if (!other) return extent;
+        if (extent != 1) return scanner_.error(Code::syntax, "an extent is a number, : or -1", place);
+        return other_indices;
+    }
+
     Result<void> slices(RulePart& part) {
         if (!scanner_.take('[')) return {};
         std::vector<Slice>& slices = part.slices.emplace();
@@ -169,7 +204,7 @@ private:
         return scanner_.expect(']');
     }
 
-    // slice := [from] ":" [to] [":" step] | from ":" to "of" period | index | "{" name "}"
+    // slice := [from] ":" [to] [":" step] | from ":" to "of" period ["in" [from] ":" [to]] | index | "{" name "}"
     Result<void> slice(Slice& slice) {
         if (scanner_.take('{')) {
             slice.name = scanner_.word();
@@ -186,13 +221,17 @@ private:
             slice.indices = {side.begin, saturating_add(side.begin, 1)};
             return {};
         }
-        (void)scanner_.take(':');
-        const bool to = !scanner_.sees(':') && !scanner_.sees(',') && !scanner_.sees(']');
-        if (to) {
-            RESHARD_ASSIGN(side.end, scanner_.integer("where the slice ends"));
-        }
+        RESHARD_TRY(const auto& to, slice_end(side));
         if (from || to) slice.indices = side;
         return steps(slice, side);
+    }
+
+    // Reads ":" [to], and returns whether the slice has an end.
+    Result<bool> slice_end(Interval& side) {
+        RESHARD_CHECK(scanner_.expect(':'));
+        if (scanner_.sees(':') || scanner_.sees(',') || scanner_.sees(']')) return false;
+        RESHARD_ASSIGN(side.end, scanner_.integer("where the slice ends"));
+        return true;
     }
 
     Result<void> steps(Slice& slice, const Interval& side) {
@@ -206,7 +245,17 @@ private:
             if (slice.period < side.end || side.end <= side.begin)
                 return scanner_.error(Code::layout, "a period has at least the indices of the slice", place);
             slice.indices = side;
+            return range(slice);
         }
+        return {};
+    }
+
+    Result<void> range(Slice& slice) {
+        if (!scanner_.take_word("in")) return {};
+        if (!scanner_.sees(':')) {
+            RESHARD_ASSIGN(slice.range.begin, scanner_.integer("where the periods begin"));
+        }
+        RESHARD_CHECK(slice_end(slice.range));
         return {};
     }
 

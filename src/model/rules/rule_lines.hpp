@@ -31,13 +31,19 @@ struct Slice {
     std::string_view name = {};       ///< {name}: the index that it stands for
     Index step = 1;                   ///< from:to:step: every step-th index
     Index period = 0;                 ///< from:to of period: these indices of each period; 0: none
+    Interval range = {0, index_max};  ///< in from:to: the indices that have the periods
 };
+
+/// Entries of shape(...) that are no extents.
+inline constexpr Index same_extent = -2;    ///< `:`, the extent of the dimension at the same place
+inline constexpr Index other_indices = -1;  ///< `-1`, all elements that the other extents leave
 
 /// One tensor that becomes a part of a target.
 struct RulePart {
     NamePattern pattern;
-    std::size_t offset = 0;  ///< in the line
-    std::optional<std::vector<Slice>> slices;
+    std::size_t offset = 0;                        ///< in the line
+    std::optional<std::vector<Index>> shape = {};  ///< shape(...): the shape that slices and order see
+    std::optional<std::vector<Slice>> slices = {};
     std::vector<std::size_t> order = {};  ///< permute(...): the dimension for each new one; empty: as it is
 };
 
@@ -55,11 +61,13 @@ struct Rule {
     bool also = false;
     std::size_t layout_offset = 0;   ///< of "-" or "["; entries are read when extents are known
     std::optional<BlocksOf> blocks;  ///< in place of entries
-    std::vector<RulePart> parts;     ///< empty: the tensor of the same name
-    bool cut_whole = false;          ///< ++
-    std::size_t along = 0;           ///< the dimension in which parts follow each other, without that of a stack
-    Index groups = 1;                ///< in n groups: each group has its share of every part
-    std::string_view stack = {};     ///< the name over which parts are stacked, if any
+    std::optional<DType> cast = {};  ///< as bf16: the element type of the target
+    std::size_t cast_offset = 0;
+    std::vector<RulePart> parts;  ///< empty: the tensor of the same name
+    bool cut_whole = false;       ///< ++
+    std::size_t along = 0;        ///< the dimension in which parts follow each other, without that of a stack
+    Index groups = 1;             ///< in n groups: each group has its share of every part
+    std::string_view stack = {};  ///< the name over which parts are stacked, if any
     Index stack_count = 1;
 };
 

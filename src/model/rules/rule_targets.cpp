@@ -7,22 +7,14 @@
 #include <fmt/format.h>
 
 #include "src/base/try.hpp"
+#include "src/model/rules/made_tensor.hpp"
 #include "src/model/rules/nearest_name.hpp"
 #include "src/model/rules/part_moves.hpp"
-#include "src/model/rules/rule_layout.hpp"
+#include "src/model/rules/seen_layouts.hpp"
 
 namespace reshard::notation {
 
 namespace {
-
-// A tensor of the target, while its parts are found.
-struct Made {
-    std::size_t rule = 0;
-    Bindings names;                           // of the rule's pattern, in its order
-    std::vector<std::optional<Taken>> parts;  // of a stack: the parts of its first place come first
-    std::vector<Index> copies = {};           // of the heads of each part; empty: once
-    std::vector<Index> heads = {};            // indices of a head of each part
-};
 
 // A pattern of tensors that a rule takes.
 struct Taker {
@@ -134,7 +126,7 @@ private:
                 names.push_back({token->text, spelled(rest % token->count)});
                 rest /= token->count;
             }
-            auto taken = sliced(whole_of(tensor, tensors_[tensor], number), tensors_[tensor], from, names);
+            auto taken = sliced(tensor, tensors_[tensor], number, from, names);
             if (!taken) return rule.line.error(taken.error().code, taken.error().message, from.offset);
             RESHARD_CHECK(add(place, *std::move(taken), rule.pattern->written(names), names));
         }
@@ -194,8 +186,9 @@ private:
                 if (!also(taken_[i]) && !also(taken_[j]) && overlap(taken_[i], taken_[j]))
                     return line_of(taken_[i]).error(
                         Code::mismatch,
-                        fmt::format("'{}' is taken on line {}, too (a line may begin with 'also')",
-                                    tensors_[tensor].name, line_of(taken_[j]).number),
+                        fmt::format("'{}' is taken on line {}{}, too (a line may begin with 'also')",
+                                    tensors_[tensor].name, line_of(taken_[j]).number,
+                                    taken_[i].view == taken_[j].view ? "" : " in another shape"),
                         end_.rules[taken_[i].rule].offset);
         return {};
     }
@@ -204,7 +197,7 @@ private:
         std::vector<Asked> asked(made_.size());
         for (std::size_t i = 0; i < made_.size(); ++i) {
             const Rule& rule = end_.rules[made_[i].rule];
-            RESHARD_ASSIGN(asked[i], shape_of(i));
+            RESHARD_ASSIGN(asked[i], made_shape(made_[i], rule, model_.targets[i].name, tensors_));
             model_.targets[i].shape = asked[i].shape;
             if (rule.blocks) continue;
             asked[i].names = &made_[i].names;
@@ -274,65 +267,6 @@ private:
         return {};
     }
 
-    // Returns the shape of a tensor from all its parts. They follow each other in one dimension, or are stacked in a
-    // new first one.
-    Result<Asked> shape_of(std::size_t target) {
-        const Made& made = made_[target];
-        const Rule& rule = end_.rules[made.rule];
-        const auto wrong = [&](const Taken& part, std::string_view what) {
-            return rule.line.error(Code::mismatch,
-                                   fmt::format("'{}' {} the first part of '{}'", tensors_[part.tensor].name, what,
-                                               model_.targets[target].name),
-                                   rule.offset);
-        };
-        const std::size_t parts = std::max<std::size_t>(rule.parts.size(), 1);
-        for (std::size_t i = 0; i < made.parts.size(); ++i)
-            if (!made.parts[i])
-                return rule.line.error(Code::mismatch,
-                                       fmt::format("'{}' lacks '{}'{}", model_.targets[target].name, missing(target, i),
-                                                   nearest_name(missing(target, i), tensors_)),
-                                       rule.parts[i % parts].offset);
-        const Taken& first = *made.parts.front();
-        Asked asked{tensors_[first.tensor].dtype, first.shape, rule.along, {}, nullptr};
-        if ((parts > 1 || rule.groups > 1) && rule.along >= first.shape.size())
-            return rule.line.error(Code::mismatch, "the parts have no such dimension", rule.offset);
-        for (std::size_t i = 0; i < made.parts.size(); ++i) {
-            const Taken& part = *made.parts[i];
-            if (tensors_[part.tensor].dtype != asked.dtype) return wrong(part, "has another element type than");
-            // All places of a stack have the same parts as the first one.
-            std::vector<Index> like = i < parts ? first.shape : made.parts[i % parts]->shape;
-            if (i < parts && parts > 1 && part.shape.size() == like.size()) like[rule.along] = part.shape[rule.along];
-            if (part.shape != like) return wrong(part, "has another shape than");
-            if (parts > 1 && i < parts) asked.parts.push_back(part.shape[rule.along]);
-            if (rule.groups > 1 && part.shape[rule.along] % rule.groups != 0)
-                return rule.line.error(Code::mismatch,
-                                       fmt::format("'{}' has {} indices, which {} groups do not divide",
-                                                   tensors_[part.tensor].name, part.shape[rule.along], rule.groups),
-                                       rule.offset);
-        }
-        if (parts > 1) {
-            Index sum = 0;
-            for (const Index part : asked.parts) sum = saturating_add(sum, part);
-            asked.shape[rule.along] = sum;
-        }
-        if (rule.cut_whole) asked.parts.clear();
-        if (!rule.stack.empty()) {
-            asked.shape.insert(asked.shape.begin(), rule.stack_count);
-            ++asked.along;
-        }
-        return asked;
-    }
-
-    // Returns the name of a missing tensor that would be a part.
-    std::string missing(std::size_t target, std::size_t place) {
-        const Rule& rule = end_.rules[made_[target].rule];
-        const NamePattern& pattern = rule.parts[place % rule.parts.size()].pattern;
-        Bindings names = made_[target].names;
-        const std::string number = std::to_string(place / rule.parts.size());
-        names.push_back({rule.stack, number});
-        return pattern.written(names);
-    }
-
     Result<void> append_moves(std::size_t target) {
         const Made& made = made_[target];
         const Rule& rule = end_.rules[made.rule];
@@ -341,7 +275,6 @@ private:
         place.whole = made.parts.size() == 1 && !model_.targets[target].padded;
         for (std::size_t i = 0; i < parts && place.groups > 1; ++i)
             place.group += made.parts[i]->shape[rule.along] / place.groups;
-        const MoveEnd to{model_.targets[target].layout, model_.targets[target].shape};
         for (std::size_t i = 0; i < made.parts.size(); ++i) {
             const Taken& part = *made.parts[i];
             const auto number = static_cast<Index>(i / parts);
@@ -351,8 +284,7 @@ private:
                 place.copies = made.copies[i % parts];
                 place.head = made.heads[i % parts];
             }
-            const ShardedTensor& source = model_.sources[part.tensor];
-            auto made_moves = moves_of(part, {source.layout, source.shape}, to, place);
+            auto made_moves = moves_of_part(part, {model_.targets[target].layout, model_.targets[target].shape}, place);
             if (!made_moves)
                 made_moves = rule.line.error(made_moves.error().code, made_moves.error().message, rule.offset);
             RESHARD_TRY(auto& moves, named(target, std::move(made_moves)));
@@ -363,6 +295,20 @@ private:
             if (parts > 1) place.begin += part.shape[rule.along] / place.groups * place.copies;
         }
         return {};
+    }
+
+    // Elements move in the narrower type of both ends.
+    Result<std::vector<PartProblem>> moves_of_part(const Taken& part, MoveEnd to, const PartPlace& place) {
+        const ShardedTensor& source = model_.sources[part.tensor];
+        MoveEnd from{source.layout, source.shape};
+        const DType moves = moving_dtype(from.layout->dtype, to.layout->dtype);
+        from.layout = seen_.in_dtype(from.layout, moves);
+        to.layout = seen_.in_dtype(to.layout, moves);
+        if (!part.view.empty()) {
+            RESHARD_ASSIGN(from.layout, seen_.in_shape(source.name, from, part.view));
+            from.shape = part.view;
+        }
+        return moves_of(part, from, to, place);
     }
 
     template <class T>
@@ -378,6 +324,7 @@ private:
     std::span<const ListedTensor> tensors_;
     CheckpointMapping& model_;
     EndLayouts layouts_;
+    SeenLayouts seen_;
     PatternIndex patterns_;  // of takers_
     std::vector<Taker> takers_;
     PatternIndex drops_;

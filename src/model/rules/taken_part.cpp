@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "src/base/try.hpp"
 
@@ -15,9 +16,14 @@ constexpr Index windows_max = Index{1} << 24;
 // The indices from `side.begin` to `side.end` of each period. They are within the dimension.
 Result<Windows> windows_of(const Slice& slice, Interval side, Index extent) {
     if (slice.period > 0) {
-        if (extent % slice.period != 0)
-            return fail(Code::mismatch, fmt::format("{} indices are not whole periods of {}", extent, slice.period));
-        return Windows{side.begin, side.size(), slice.period, extent / slice.period};
+        const Interval range{slice.range.begin, slice.range.end == index_max ? extent : slice.range.end};
+        if (range.end < range.begin || range.end > extent)
+            return fail(Code::mismatch,
+                        fmt::format("there are no indices {}:{} among {}", range.begin, range.end, extent));
+        if (range.size() % slice.period != 0)
+            return fail(Code::mismatch,
+                        fmt::format("{} indices are not whole periods of {}", range.size(), slice.period));
+        return Windows{range.begin + side.begin, side.size(), slice.period, range.size() / slice.period};
     }
     if (slice.step == 1 || side.size() <= 1) return one_window(side);
     return Windows{side.begin, 1, slice.step, ceil_divide(side.size(), slice.step)};
@@ -48,27 +54,65 @@ Taken whole_of(std::size_t tensor, const ListedTensor& listed, std::size_t rule)
 
 namespace {
 
-Result<Taken> without_order(const Taken& whole, const ListedTensor& listed, const RulePart& part,
+std::string shape_text(std::span<const Index> shape) {
+    std::vector<std::string> extents;
+    for (const Index extent : shape) extents.push_back(extent == same_extent ? ":" : fmt::format("{}", extent));
+    return fmt::format("({})", fmt::join(extents, ","));
+}
+
+// The shape that a part sees.
+Result<std::vector<Index>> shape_of(const ListedTensor& listed, const RulePart& part) {
+    if (!part.shape) return listed.shape;
+    std::vector<Index> shape = *part.shape;
+    Index elements = 1;
+    for (const Index extent : listed.shape) elements = saturating_multiply(elements, extent);
+    Index named = 1;
+    for (std::size_t k = 0; k < shape.size(); ++k) {
+        if (shape[k] == same_extent && k >= listed.shape.size())
+            return fail(Code::mismatch,
+                        fmt::format("':' in the shape {} is dimension {} of '{}', which has {} dimensions",
+                                    shape_text(shape), k, listed.name, listed.shape.size()));
+        if (shape[k] == same_extent) shape[k] = listed.shape[k];
+        if (shape[k] != other_indices) named = saturating_multiply(named, shape[k]);
+    }
+    const auto other = std::ranges::find(shape, other_indices);
+    const bool divides = named > 0 && elements % named == 0;
+    if (other != shape.end() && divides) *other = elements / named;
+    if (other == shape.end() ? named == elements : divides) return shape;
+    return fail(Code::mismatch, fmt::format("'{}' has shape {}, and its elements do not fill the shape {}", listed.name,
+                                            shape_text(listed.shape), shape_text(shape)));
+}
+
+Result<Windows> side_of(const ListedTensor& listed, const Slice& slice, std::size_t k, Index extent,
+                        const Bindings& names) {
+    Interval side = slice.indices.value_or(Interval{0, extent});
+    if (side.end == index_max) side.end = extent;
+    if (!slice.name.empty()) {
+        const Index index = number_below(value_in(names, slice.name), index_max);
+        side = {index, saturating_add(index, 1)};
+    }
+    if (side.begin < 0 || side.end < side.begin || side.end > extent)
+        return fail(Code::mismatch, fmt::format("there are no indices {}:{} in dimension {} of '{}', which has {}",
+                                                side.begin, side.end, k, listed.name, extent));
+    auto windows = windows_of(slice, side, extent);
+    if (!windows) windows.error().message += fmt::format(", in dimension {} of '{}'", k, listed.name);
+    if (windows && windows->count > windows_max)
+        return fail(Code::unsupported,
+                    fmt::format("more than {} steps in dimension {} of '{}'", windows_max, k, listed.name));
+    return windows;
+}
+
+Result<Taken> without_order(std::size_t tensor, const ListedTensor& listed, std::size_t rule, const RulePart& part,
                             const Bindings& names) {
-    if (!part.slices) return whole;
-    if (part.slices->size() != listed.shape.size())
+    if (!part.slices && !part.shape) return whole_of(tensor, listed, rule);
+    RESHARD_TRY(const auto& shape, shape_of(listed, part));
+    if (part.slices && part.slices->size() != shape.size())
         return fail(Code::mismatch, fmt::format("{} slices of '{}', which has {} dimensions", part.slices->size(),
-                                                listed.name, listed.shape.size()));
-    Taken taken{whole.tensor, std::vector<Windows>{}, {}, {}, whole.rule};
-    for (std::size_t k = 0; k < listed.shape.size(); ++k) {
-        const Slice& slice = (*part.slices)[k];
-        Interval side = slice.indices.value_or(Interval{0, listed.shape[k]});
-        if (side.end == index_max) side.end = listed.shape[k];
-        if (!slice.name.empty()) {
-            const Index index = number_below(value_in(names, slice.name), index_max);
-            side = {index, saturating_add(index, 1)};
-        }
-        if (side.begin < 0 || side.end < side.begin || side.end > listed.shape[k])
-            return fail(Code::mismatch, fmt::format("there are no indices {}:{} in dimension {} of '{}', which has {}",
-                                                    side.begin, side.end, k, listed.name, listed.shape[k]));
-        RESHARD_TRY(const auto& windows, windows_of(slice, side, listed.shape[k]));
-        if (windows.count > windows_max)
-            return fail(Code::unsupported, fmt::format("more than {} steps in dimension {}", windows_max, k));
+                                                listed.name, shape.size()));
+    Taken taken{tensor, std::vector<Windows>{}, {}, {}, rule, shape == listed.shape ? std::vector<Index>{} : shape};
+    for (std::size_t k = 0; k < shape.size(); ++k) {
+        const Slice slice = part.slices ? (*part.slices)[k] : Slice{};
+        RESHARD_TRY(const auto& windows, side_of(listed, slice, k, shape[k], names));
         taken.sides->push_back(windows);
         if (slice.drops) continue;
         taken.shape.push_back(windows.size());
@@ -79,8 +123,9 @@ Result<Taken> without_order(const Taken& whole, const ListedTensor& listed, cons
 
 }  // namespace
 
-Result<Taken> sliced(const Taken& whole, const ListedTensor& listed, const RulePart& part, const Bindings& names) {
-    RESHARD_TRY(auto& taken, without_order(whole, listed, part, names));
+Result<Taken> sliced(std::size_t tensor, const ListedTensor& listed, std::size_t rule, const RulePart& part,
+                     const Bindings& names) {
+    RESHARD_TRY(auto& taken, without_order(tensor, listed, rule, part, names));
     if (part.order.empty()) return std::move(taken);
     if (part.order.size() != taken.shape.size())
         return fail(Code::mismatch, fmt::format("an order of {} dimensions for the {} of '{}'", part.order.size(),
@@ -95,7 +140,7 @@ Result<Taken> sliced(const Taken& whole, const ListedTensor& listed, const RuleP
 }
 
 bool overlap(const Taken& a, const Taken& b) {
-    if (!a.sides || !b.sides || *a.sides == *b.sides) return true;
+    if (!a.sides || !b.sides || a.view != b.view || *a.sides == *b.sides) return true;
     for (std::size_t k = 0; k < a.sides->size(); ++k)
         if (!meet((*a.sides)[k], (*b.sides)[k])) return false;
     return true;

@@ -22,21 +22,22 @@ struct Windows {
 /// The part of a source tensor that a line takes.
 struct Taken {
     std::size_t tensor = 0;
-    std::optional<std::vector<Windows>> sides;  ///< for each dimension of the tensor; empty: all of it
+    std::optional<std::vector<Windows>> sides;  ///< for each dimension of the tensor or its view; empty: all of it
     std::vector<Index> shape;                   ///< without the dimensions of indices, in the part's order
     std::vector<std::size_t> kept;              ///< the tensor's dimension for each dimension of `shape`
     std::size_t rule = 0;
+    std::vector<Index> view = {};  ///< the shape that the part sees; empty: the tensor's own
 };
 
 /// The whole of a tensor, for a line of the target.
 [[nodiscard]] Taken whole_of(std::size_t tensor, const ListedTensor& listed, std::size_t rule);
 
-/// The slices of a tensor that a part names, in the part's order of dimensions. Errors, without a place: mismatch;
-/// unsupported (more than 2^24 windows in a dimension).
-[[nodiscard]] Result<Taken> sliced(const Taken& whole, const ListedTensor& listed, const RulePart& part,
-                                   const Bindings& names);
+/// The slices of a tensor that a part names, in the part's shape and order of dimensions. Errors, without a place:
+/// mismatch; unsupported (more than 2^24 windows in a dimension).
+[[nodiscard]] Result<Taken> sliced(std::size_t tensor, const ListedTensor& listed, std::size_t rule,
+                                   const RulePart& part, const Bindings& names);
 
-/// Tells whether two parts of one tensor share an element.
+/// Tells whether two parts of one tensor share an element. Parts in two shapes may share one.
 [[nodiscard]] bool overlap(const Taken& a, const Taken& b);
 
 }  // namespace reshard::notation

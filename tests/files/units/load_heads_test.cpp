@@ -37,6 +37,11 @@ std::string path_of(const char* name) {
         .string();
 }
 
+void remove_files(const std::string& path) {
+    std::filesystem::remove(path);
+    std::filesystem::remove(path + ".reshard.json");
+}
+
 // Four ranks run `act` with their backends.
 template <class Act>
 void on_ranks(const Act& act) {
@@ -55,7 +60,7 @@ std::vector<Loaded> saved_and_loaded(const char* name, const std::vector<SavedTi
         if (save(backend, path, tiles, options_of("source p=4\notherwise = -\n", Form::single)))
             loaded[rank].emplace(load(backend, path, options_of(rules, Form::index)));
     });
-    std::filesystem::remove(path);
+    remove_files(path);
     std::vector<Loaded> all;
     for (auto& one : loaded) {
         if (!one || !*one) {
@@ -137,7 +142,7 @@ TEST(LoadSlices, GroupsAreSavedApart) {
             found[rank].insert(found[rank].end(), tile.bytes.begin(), tile.bytes.end());
         }
     });
-    std::filesystem::remove(path);
+    remove_files(path);
     Bytes wanted;
     for (Index group = 0; group < 4; ++group)
         for (Index i = 0; i < 8; ++i) wanted.push_back(static_cast<std::byte>(10 * group + i));
@@ -146,6 +151,59 @@ TEST(LoadSlices, GroupsAreSavedApart) {
     for (std::size_t rank = 0; rank < 4; ++rank) {
         EXPECT_EQ(faults[rank], "");
         EXPECT_EQ(found[rank], wanted) << rank;
+    }
+}
+
+Bytes bytes_of(const auto& elements) {
+    const auto bytes = std::as_bytes(std::span(elements));
+    return {bytes.begin(), bytes.end()};
+}
+
+TEST(LoadSeen, ShapesBlocksAndCasts) {
+    // Row r and column c hold 1 + (12 r + c) / 256. In bf16 that is rounded to 7 bits, ties to even.
+    std::vector<float> values;
+    std::vector<std::uint16_t> rounded;
+    for (int i = 0; i < 48; ++i) {
+        values.push_back(1.0F + static_cast<float>(i) / 256);
+        const int half = i / 2;
+        rounded.push_back(static_cast<std::uint16_t>(0x3f80 + half + (i % 2 == 1 && half % 2 == 1 ? 1 : 0)));
+    }
+    const Bytes bytes = bytes_of(values);
+    const auto loaded =
+        saved_and_loaded("seen", {{"w", DType::f32, {4, 6, 2}, bytes}},
+                         "target p=4\na = [-, p blocks of 4] as bf16 <- w shape(:,-1)\nalso b = - <- w shape(8,6)\n");
+    for (std::size_t rank = 0; rank < loaded.size(); ++rank) {
+        std::vector<std::uint16_t> wanted;  // 3 blocks for 4 ranks
+        for (std::size_t row = 0; row < 4 && rank < 3; ++row)
+            for (std::size_t column = 4 * rank; column < 4 * rank + 4; ++column)
+                wanted.push_back(rounded[12 * row + column]);
+        const LoadedTile& tile = loaded[rank].tiles.at(0);
+        EXPECT_EQ(tile.layout->dtype, DType::bf16);
+        EXPECT_TRUE(std::ranges::equal(tile.bytes, bytes_of(wanted))) << rank;
+        EXPECT_EQ(loaded[rank].tiles.at(1).shape, (std::vector<Index>{8, 6}));
+        EXPECT_TRUE(std::ranges::equal(loaded[rank].tiles.at(1).bytes, bytes)) << rank;
+    }
+}
+
+TEST(LoadSeen, ASavedTensorIsCastAndHasAnotherShape) {
+    const std::string path = path_of("cast");
+    const std::vector<std::uint16_t> halves = {0x3f80, 0x4000, 0x4040, 0x4080};  // 1, 2, 3, 4 in bf16
+    std::vector<std::string> faults(4);
+    std::vector<Bytes> found(4);
+    on_ranks([&](std::size_t rank, Backend& backend) {
+        const Bytes own = bytes_of(std::vector<std::uint16_t>(3, halves[rank]));
+        const auto saved =
+            save(backend, path, std::vector<SavedTile>{{"w", DType::bf16, {4, 3}, own}},
+                 options_of("source p=4\nw = [p, -]\ntarget file=1\nw = - as f32 <- w shape(2,6)\n", Form::single));
+        if (!saved) faults[rank] = describe(saved.error());
+        const auto loaded = load(backend, path, options_of("target p=4\notherwise = -\n", Form::index));
+        if (loaded) found[rank].assign(loaded->tiles.at(0).bytes.begin(), loaded->tiles.at(0).bytes.end());
+    });
+    remove_files(path);
+    const std::vector<float> wanted = {1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4};
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+        EXPECT_EQ(faults[rank], "");
+        EXPECT_EQ(found[rank], bytes_of(wanted));
     }
 }
 

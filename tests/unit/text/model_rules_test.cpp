@@ -1,40 +1,10 @@
 // Rules: the moves that they make from a list, and the errors, with the line and the place.
 #include <gtest/gtest.h>
 
-#include <fmt/format.h>
-
-#include "reshard/model/rules.hpp"
-#include "reshard/text.hpp"
+#include "unit/text/said_moves.hpp"
 
 namespace reshard {
 namespace {
-
-Result<CheckpointMapping> applied(std::string_view list, std::string_view rules) {
-    const auto tensors = parse_tensors(list);
-    if (!tensors) return tl::unexpected(tensors.error());
-    return apply_rules(rules, *tensors);
-}
-
-// One line for each move: names, boxes and layouts.
-std::string said(std::string_view list, std::string_view rules) {
-    const auto model = applied(list, rules);
-    if (!model) return describe(model.error());
-    const auto part = [](const ShardedTensor& tensor, const TensorPart& one) {
-        std::string text = tensor.name;
-        if (one.box) {
-            text += "(";
-            for (const Interval& side : *one.box)
-                text += fmt::format("{}{}:{}", text.back() == '(' ? "" : ",", side.begin, side.end);
-            text += ")";
-        }
-        return text + " " + format(*tensor.layout);
-    };
-    std::string text;
-    for (std::size_t i = 0; i < model->moves.size(); ++i)
-        text += part(model->sources[model->ends[i].source], model->moves[i].source) + " -> " +
-                part(model->targets[model->ends[i].target], model->moves[i].target) + "\n";
-    return text;
-}
 
 TEST(ModelRules, NamesAndStarsAreMatchedWhole) {
     EXPECT_EQ(said("a.0.q bf16[8,4]\na.1.q bf16[8,4]  # a comment\n\nb f32[]\n",
@@ -130,7 +100,7 @@ TEST(ModelRules, ScalesAreCutAsTheirWeightsAre) {
     EXPECT_EQ(said("w u8[5]\ns f32[3]\n", "source x=2\nw = [x[4,1]]\ns = blocks 2 of w\ntarget x=2\n* = -\n"),
               "w u8[5@x/4] -> w u8[5]\ns f32[3@x] -> s f32[3]\n");
     EXPECT_EQ(said("w u8[6]\ns f32[3]\n", "source x=2\nw = [x]\ns = blocks 2 of w\ntarget x=2\n* = -\n"),
-              "line 3 of the rules: dimension 0 is cut at 3, within a block of 2 ('s')\n"
+              "line 3 of the rules: dimension 0, f32[6@x], is cut at 3, within a block of 2 ('s')\n"
               "  s = blocks 2 of w\n      ^");
 }
 
@@ -196,7 +166,7 @@ void begins(const std::string& text, std::string_view error) {
 TEST(ModelRules, StepsGroupsAndOrdersThatDoNotFitAreErrors) {
     begins(refused("a = - <- w[::0, :]"), "a step is at least 1");
     begins(refused("a = - <- w[0:5 of 4, :]"), "a period has at least the indices of the slice");
-    begins(refused("a = - <- w[0:2 of 3, :]"), "8 indices are not whole periods of 3");
+    begins(refused("a = - <- w[0:2 of 3, :]"), "8 indices are not whole periods of 3, in dimension 0 of 'w'");
     begins(refused("a = - <- w[9::2, :]"), "there are no indices 9:8 in dimension 0 of 'w', which has 8");
     begins(refused("a = - <- w + v in 2 groups"),
            "groups mix the parts, so no part is cut by itself; ++ cuts the whole");
