@@ -1,5 +1,6 @@
 #include "live/reader.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace reshard::live {
@@ -20,14 +21,32 @@ public:
         static_cast<void>(send_packet(socket_, packet, memory ? memory->number() : -1));
     }
 
+    // If memory is short there is no answer, and the question fails at its limit.
+    void send_status(const std::string& text) override {
+        const auto segment = Segment::make(std::ssize(text));
+        if (!segment) return;
+        std::ranges::copy(text, reinterpret_cast<char*>(segment->bytes().data()));
+        Packet packet;
+        packet.word = status_word;
+        packet.bytes = std::ssize(text);
+        static_cast<void>(send_packet(socket_, packet, segment->number()));
+    }
+
     [[nodiscard]] Heard hear() override {
         const Arrival arrival = receive_packet(socket_);
-        if (arrival.kind == Arrival::Kind::packet && !is_word(arrival.packet)) return {Arrival::Kind::strange, {}};
-        return {arrival.kind, message_of(arrival.packet)};
+        if (arrival.kind != Arrival::Kind::packet) return {arrival.kind};
+        if (arrival.packet.word == status_word) return {arrival.kind, {}, true};
+        if (!is_word(arrival.packet)) return {Arrival::Kind::strange};
+        const Message message = message_of(arrival.packet);
+        if (message.word == Word::want) bytes_ = arrival.packet.bytes;
+        return {arrival.kind, message};
     }
+
+    [[nodiscard]] Index bytes() const override { return bytes_; }
 
 private:
     Descriptor socket_;
+    Index bytes_ = 0;
 };
 
 class RemoteReader : public Reader {
@@ -48,10 +67,20 @@ public:
         write();
     }
 
+    void send_status(const std::string& text) override {
+        Packet packet;
+        packet.word = status_word;
+        stream_.queue(packet, text);
+        write();
+    }
+
+    [[nodiscard]] Index bytes() const override { return rows_ ? bytes_of(*rows_) : 0; }
+
     [[nodiscard]] Heard hear() override {
         while (true) {
             const Arrival arrival = stream_.receive();
-            if (arrival.kind != Arrival::Kind::packet) return {arrival.kind, {}};
+            if (arrival.kind != Arrival::Kind::packet) return {arrival.kind};
+            if (arrival.packet.word == status_word) return {arrival.kind, {}, true};
             if (is_word(arrival.packet)) {
                 const Message message = message_of(arrival.packet);
                 const bool ends = message.word == Word::release ? message.generation >= generation_
@@ -59,9 +88,9 @@ public:
                 if (ends) end();  // the memory may be used for another version from now on
                 return {rows_ ? arrival.kind : Arrival::Kind::strange, message};
             }
-            if (arrival.packet.word != rows_word || rows_) return {Arrival::Kind::strange, {}};
+            if (arrival.packet.word != rows_word || rows_) return {Arrival::Kind::strange};
             rows_ = rows_of(stream_.payload(), layout_.tiles);
-            if (!rows_) return {Arrival::Kind::strange, {}};
+            if (!rows_) return {Arrival::Kind::strange};
         }
     }
 

@@ -6,12 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "live/meeting.hpp"
 #include "live/protocol/message.hpp"
 #include "live/row_walk.hpp"
-#include "live/tensors.hpp"
-#include "live/transport/packet.hpp"
 #include "live/transport/segment.hpp"
-#include "live/transport/stream.hpp"
 #include "reshard/model/rows.hpp"
 
 namespace reshard::live {
@@ -55,8 +53,7 @@ private:
         Clock::time_point heard;  // the last bytes
     };
     struct Peer {
-        Descriptor socket;             // on this machine, or
-        std::optional<Stream> stream;  // over TCP
+        Connection line;
         bool is_lost = false;
         std::vector<Row> rows = {};
         std::vector<Index> offsets = {};                       // of its tiles in a version's memory
@@ -65,10 +62,7 @@ private:
         Index wanted = 0;         // the generation that is asked for; 0: none
         Index fetched = 0;        // the last generation of fetch()
         bool is_granted = false;  // its grant was returned, and fetch() was not called yet
-        [[nodiscard]] int number() const { return stream ? stream->number() : socket.number(); }
     };
-    [[nodiscard]] static Result<Peer> meet(const std::string& endpoint, Packet& packet, std::string& text,
-                                           Clock::time_point end);
     [[nodiscard]] Result<void> plan(std::span<const NamedTensor> wanted, Index rank);
     [[nodiscard]] Result<void> send_rows(Clock::time_point end);
     [[nodiscard]] std::optional<News> local_news(std::size_t rank);
