@@ -297,6 +297,61 @@ class OneProcess(unittest.TestCase):
         self.assertFalse(into["new"].flags.writeable)
         self.assertRaisesRegex(reshard.BackendError, "no newer version than 6 within 50 ms", into.update, 0.05)
 
+    def test_rules_at_both_ends(self):
+        q = [numpy.arange(48, dtype="f4").reshape(8, 6) + 100 * layer for layer in range(2)]
+        norm = numpy.ones(6, "f4")
+        out = self.publish({"l.0.q": q[0], "l.1.q": q[1], "norm": norm}, rules="source one=1\notherwise = -", cast="bf16")
+        out.commit(1)
+        self.assertEqual({name: str(layout) for name, layout in reshard.live.offered(self.endpoint).items()},
+                         {"l.0.q": "bf16[8,6]", "l.1.q": "bf16[8,6]", "norm": "bf16[6]"})
+        into = self.subscribe(None, rules="target one=1\nlayers.{n}.query = - <- l.{n}.q\ndrop norm")
+        self.assertEqual(list(into), ["layers.0.query", "layers.1.query"])
+        self.assertEqual(into.layouts["layers.1.query"], reshard.parse_layout("one=1", "bf16[8,6]"))
+        q[1] += 1
+        out.commit(2)
+        self.assertEqual(into.update(HANG), 2)
+        for layer in range(2):
+            self.assertTrue((into[f"layers.{layer}.query"].astype("f4") == q[layer]).all())
+        with self.assertRaisesRegex(reshard.UnsupportedError, "is no whole tensor of the publisher"):
+            self.subscribe(None, rules="target one=1\nboth = - <- l.0.q + l.1.q\ndrop norm")
+        self.assertRaisesRegex(TypeError, "either a dict of tensors or rules", self.subscribe, None)
+        self.assertRaisesRegex(TypeError, "either a dict of tensors or rules", self.subscribe, {}, rules="target one=1")
+
+    def test_casts(self):
+        layouts = {name: reshard.parse_layout("x=1", f"{name}[4]") for name in ("f32", "f64", "i32")}
+        arrays = {"f32": numpy.array([1, 1.00390625, -3e38, 2], "f4"), "f64": numpy.arange(4, dtype="f8"),
+                  "i32": numpy.arange(4, dtype="i4")}
+        out = self.publish({name: (layouts[name], arrays[name]) for name in layouts}, cast="bf16")
+        out.commit(1)
+        wanted = {name: reshard.parse_layout("x=1", f"{'i32' if name == 'i32' else 'bf16'}[4]") for name in layouts}
+        into = self.subscribe(wanted)
+        into.update(HANG)
+        for name in layouts:
+            self.assertEqual(into[name].tobytes(), arrays[name].astype(wanted[name].numpy_dtype).tobytes(), name)
+        out.close()
+        out = self.publish({name: (layouts[name], arrays[name]) for name in layouts}, cast={"i32": "i64"})
+        self.assertEqual([str(one) for one in reshard.live.offered(self.endpoint).values()], ["f32[4]", "f64[4]", "i64[4]"])
+        out.close()
+        self.assertRaisesRegex(reshard.InputError, "names a tensor that is not published", self.publish,
+                               {"f32": layouts["f32"]}, cast={"w": "bf16"})
+        self.assertRaisesRegex(reshard.UnsupportedError, "cannot be cast to i8", self.publish, {"i32": layouts["i32"]},
+                               cast={"i32": "i8"})
+
+    def test_status(self):
+        layout = reshard.parse_layout("x=1", "i32[10]")
+        out = self.publish({"w": (layout, numpy.ones(10, "i4"))})
+        out.commit(4)
+        into = self.subscribe({"w": layout})
+        into.update(HANG)
+        rank, = reshard.live.status(self.endpoint)
+        while rank.reads == 0:  # the publisher hears of the end of a read a little later
+            rank, = reshard.live.status(self.endpoint)
+        self.assertEqual((rank.newest, rank.tile_bytes, rank.versions), (4, 40, {4: "ready"}))
+        reader, = rank.readers
+        self.assertEqual((reader.peer, reader.reads, reader.last, reader.bytes), (f"process {os.getpid()}", 0, 4, 40))
+        self.assertGreater(reader.seconds, 0)
+        self.assertRaisesRegex(reshard.BackendError, "cannot connect to", reshard.live.status, self.endpoint + "x", 0)
+
     def test_arrays_of_jax(self):
         try:
             import jax.numpy as jnp
