@@ -41,7 +41,8 @@ public:
           own_(std::move(own)),
           tiles_(std::move(tiles)),
           options_(options),
-          state_(options.lease.count()) {}
+          state_(options.lease.count()),
+          limit_(options.bytes_per_second) {}
 
     ~Session() {
         if (!thread_.joinable()) return;
@@ -55,6 +56,9 @@ public:
         if (options_.lease < lease_min)
             return fail(Code::usage, fmt::format("a lease of {} ms; wanted at least {} ms", options_.lease.count(),
                                                  lease_min.count()));
+        if (options_.bytes_per_second < 0)
+            return fail(Code::usage, fmt::format("a limit of {} bytes per second; wanted 0 for no limit, or more",
+                                                 options_.bytes_per_second));
         RESHARD_CHECK(check_tensors(own_.tensors(), group_.size()));
         RESHARD_CHECK(own_.check_casts());
         if (std::ranges::any_of(tiles_, [](const auto& tile) { return !tile.empty(); }))
@@ -175,6 +179,7 @@ private:
                     numbers.push_back(number);
                 }
                 wait = static_cast<int>(std::clamp<Index>(state_.next_tick() - milliseconds_now(), 0, wait));
+                if (!limit_.allows(Clock::now())) wait = std::min(wait, milliseconds_until(limit_.next()));
             }
             poll(all.data(), all.size(), wait);
             std::uint64_t count = 0;
@@ -210,7 +215,7 @@ private:
         } else {
             Stream stream(std::move(made));
             stream.queue(packet, endpoints_ + "\n" + text_);
-            reader = remote_reader(std::move(stream), own_.memory());
+            reader = remote_reader(std::move(stream), own_.memory(), limit_);
         }
         readers_.emplace(++last_reader_, Connected{std::move(reader), ReadLog(peer)});
         state_.join(last_reader_, now);
@@ -287,6 +292,7 @@ private:
     Descriptor waker_;
     mutable std::mutex mutex_;
     PublisherState state_;
+    RateLimit limit_;
     std::map<Index, std::shared_ptr<Segment>> segments_;  // of the kept versions
     std::vector<std::shared_ptr<Segment>> spare_;
     std::map<std::size_t, Connected> readers_;

@@ -51,7 +51,8 @@ private:
 
 class RemoteReader : public Reader {
 public:
-    RemoteReader(Stream stream, const VersionMemory& layout) : stream_(std::move(stream)), layout_(layout) {}
+    RemoteReader(Stream stream, const VersionMemory& layout, RateLimit& limit)
+        : stream_(std::move(stream)), layout_(layout), limit_(limit) {}
     [[nodiscard]] int number() const override { return stream_.number(); }
 
     // A grant is repeated when the lease is renewed. The rows are sent once.
@@ -94,12 +95,14 @@ public:
         }
     }
 
-    [[nodiscard]] bool has_to_write() const override { return walk_ || !stream_.is_flushed(); }
+    [[nodiscard]] bool has_to_write() const override {
+        return (walk_ && limit_.allows(Clock::now())) || !stream_.is_flushed();
+    }
 
     void write() override {
         for (int chunk = 0; chunk < chunks_at_once; ++chunk) {
             // hear() notices a closed connection.
-            if (!stream_.flush() || !stream_.is_flushed() || !walk_) return;
+            if (!stream_.flush() || !stream_.is_flushed() || !walk_ || !limit_.allows(Clock::now())) return;
             char* to = chunk_.data();
             const Index bytes = walk_->walk(chunk_bytes, [&](const Row& row, Index run, Index place, Index count) {
                 const Index from = layout_.offsets[static_cast<std::size_t>(row.array)] + row.source_offset +
@@ -107,6 +110,7 @@ public:
                 std::memcpy(to, memory_->bytes().data() + from, static_cast<std::size_t>(count));
                 to += count;
             });
+            limit_.spend(bytes, Clock::now());
             Packet packet;
             packet.word = data_word;
             packet.generation = generation_;
@@ -130,6 +134,7 @@ private:
 
     Stream stream_;
     const VersionMemory& layout_;
+    RateLimit& limit_;
     std::optional<std::vector<Row>> rows_;  // what this rank wants of each version
     Index generation_ = 0;                  // of the last grant
     std::optional<RowWalk> walk_;           // while bytes are sent
@@ -141,8 +146,8 @@ private:
 
 std::unique_ptr<Reader> local_reader(Descriptor socket) { return std::make_unique<LocalReader>(std::move(socket)); }
 
-std::unique_ptr<Reader> remote_reader(Stream stream, const VersionMemory& memory) {
-    return std::make_unique<RemoteReader>(std::move(stream), memory);
+std::unique_ptr<Reader> remote_reader(Stream stream, const VersionMemory& memory, RateLimit& limit) {
+    return std::make_unique<RemoteReader>(std::move(stream), memory, limit);
 }
 
 }  // namespace reshard::live

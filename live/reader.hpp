@@ -9,6 +9,7 @@
 #include "live/row_walk.hpp"
 #include "live/tensors.hpp"
 #include "live/transport/packet.hpp"
+#include "live/transport/rate_limit.hpp"
 #include "live/transport/segment.hpp"
 #include "live/transport/stream.hpp"
 
@@ -48,6 +49,7 @@ struct VersionMemory {
     std::vector<Index> offsets;
     std::vector<Index> tiles;
 };
-[[nodiscard]] std::unique_ptr<Reader> remote_reader(Stream stream, const VersionMemory& memory);
+/// `limit` counts the bytes of all readers of the publisher's rank.
+[[nodiscard]] std::unique_ptr<Reader> remote_reader(Stream stream, const VersionMemory& memory, RateLimit& limit);
 
 }  // namespace reshard::live

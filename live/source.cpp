@@ -34,6 +34,8 @@ Result<Source> Source::connect(const std::string& endpoint, std::span<const Name
     source.checks_bytes_ = met.checks_bytes;
     for (Connection& one : met.ranks) source.peers_.emplace_back().line = std::move(one);
     RESHARD_CHECK(source.plan(wanted, rank));
+    for (const NamedTensor& one : wanted) source.wanted_bytes_.push_back(tile_bytes_of(one.layout, rank));
+    source.missing_ = source.wanted_bytes_;
     RESHARD_CHECK(source.send_rows(end));
     return source;
 }
@@ -137,7 +139,7 @@ std::optional<Source::News> Source::remote_news(std::size_t rank) {
     return std::nullopt;
 }
 
-void Source::land(Landing& landing, std::string_view bytes) const {
+void Source::land(Landing& landing, std::string_view bytes) {
     landing.heard = Clock::now();
     const char* from = bytes.data();
     landing.walk.walk(std::ssize(bytes), [&](const Row& row, Index run, Index place, Index count) {
@@ -145,7 +147,13 @@ void Source::land(Landing& landing, std::string_view bytes) const {
             landing.offsets[static_cast<std::size_t>(row.array)] + row.target_offset + run * row.target_stride + place;
         std::memcpy(landing.target.data() + to, from, static_cast<std::size_t>(count));
         from += count;
+        missing_[static_cast<std::size_t>(row.array)] -= count;
     });
+}
+
+// Every element of a wanted tile comes once, since no rank of one job is a rank of the other.
+void Source::begin(Index generation) {
+    if (std::exchange(generation_, generation) != generation) missing_ = wanted_bytes_;
 }
 
 // The digest of the version is the sum over the wanted tensors.
@@ -201,6 +209,7 @@ void Source::send(std::size_t rank, const Message& message) {
 Result<bool> Source::fetch(std::size_t rank, const Fetch& fetch, std::span<std::byte> target,
                            std::span<const Index> offsets) {
     Peer& peer = peers_[rank];
+    begin(fetch.generation);
     if (peer.line.stream) {
         peer.is_granted = false;
         peer.fetched = fetch.generation;
@@ -218,6 +227,7 @@ Result<bool> Source::fetch(std::size_t rank, const Fetch& fetch, std::span<std::
         std::byte* to = target.data() + offsets[static_cast<std::size_t>(row.array)] + row.target_offset;
         for (Index run = 0; run < row.runs; ++run, from += row.source_stride, to += row.target_stride)
             std::memcpy(to, from, static_cast<std::size_t>(row.run_bytes));
+        missing_[static_cast<std::size_t>(row.array)] -= row.run_bytes * row.runs;
     }
     return true;
 }

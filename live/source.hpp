@@ -26,6 +26,10 @@ public:
     [[nodiscard]] bool checks_bytes() const { return checks_bytes_; }
     [[nodiscard]] Index array(std::size_t tensor) const { return arrays_[tensor]; }  ///< its number at the publisher
 
+    /// Bytes of each wanted tensor that have not come yet, in the last generation of fetch().
+    [[nodiscard]] const std::vector<Index>& missing() const { return missing_; }
+    [[nodiscard]] Index generation() const { return generation_; }  ///< of the last fetch(); 0: none
+
     /// A message of a rank of the publisher, the generation whose rows have all come from it, or why it is lost.
     struct News {
         std::size_t rank = 0;
@@ -70,12 +74,16 @@ private:
     [[nodiscard]] News lose(std::size_t rank, const std::string& why);
     [[nodiscard]] Result<Message> granted(Peer& peer, Arrival arrival) const;
     [[nodiscard]] std::uint64_t content_of(const std::byte* digests) const;
-    void land(Landing& landing, std::string_view bytes) const;
+    void land(Landing& landing, std::string_view bytes);
+    void begin(Index generation);
 
     std::chrono::milliseconds lease_{};
     std::vector<Peer> peers_;
     std::vector<NamedTensor> tensors_;  // of the publisher
     std::vector<Index> arrays_;         // of each wanted tensor, the index into tensors_
+    std::vector<Index> wanted_bytes_;   // of each wanted tensor, on this rank
+    std::vector<Index> missing_;
+    Index generation_ = 0;  // of `missing_`
     bool checks_bytes_ = false;
 };
 

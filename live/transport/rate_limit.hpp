@@ -1,6 +1,8 @@
 // A limit on the bytes that leave in a second.
 #pragma once
 
+#include <algorithm>
+
 #include "live/transport/socket.hpp"
 
 namespace reshard::live {
@@ -18,8 +20,8 @@ public:
     void spend(Index bytes, Clock::time_point now) {
         if (bytes_per_second_ == 0) return;
         const double seconds = static_cast<double>(bytes) / static_cast<double>(bytes_per_second_);
-        next_ = std::max(next_, now - slack) + std::chrono::duration_cast<Clock::duration>(
-                                                   std::chrono::duration<double>(seconds));
+        next_ = std::max(next_, now - slack) +
+                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
     }
 
 private:

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "live/read_log.hpp"
+#include "live/transport/rate_limit.hpp"
 #include "reshard/live/publish.hpp"
 #include "reshard/live/rules.hpp"
 #include "reshard/live/subscribe.hpp"
@@ -113,6 +114,91 @@ TEST_P(Offers, ACastOnTheWay) {
     EXPECT_EQ(
         publish({{"h", layout_of("bf16[6]"), std::as_bytes(std::span(values)).first(12), DType::f32}}).error().code,
         Code::mismatch);
+}
+
+// A reader of three tensors hears of each when it has come, and of all bytes before the version is active.
+TEST_P(Offers, PiecesInTheOrderOfTheTensors) {
+    const std::vector<Index> sizes{300000, 0, 7};
+    std::vector<std::vector<std::int64_t>> tiles;
+    std::vector<PublishedTensor> tensors;
+    std::vector<WantedTensor> wanted;
+    for (const Index size : sizes) {
+        tiles.emplace_back(static_cast<std::size_t>(size));
+        const std::string name = fmt::format("t{}", size);
+        tensors.push_back({name, layout_of(fmt::format("i64[{}]", size)), std::as_bytes(std::span(tiles.back())), {}});
+        wanted.push_back({name, tensors.back().layout});
+    }
+    auto out = publish(tensors);
+    ASSERT_TRUE(out) << describe(out.error());
+    std::vector<std::size_t> arrived;
+    Index received = 0;
+    Index bytes = 0;
+    SubscribeOptions options;
+    options.progress = [&](Index now, Index all) {
+        EXPECT_GE(now, received);
+        received = now;
+        bytes = all;
+    };
+    options.arrived = [&](std::size_t tensor, std::span<const std::byte> tile) {
+        arrived.push_back(tensor);
+        ASSERT_EQ(tile.size(), tiles[tensor].size() * 8);
+        EXPECT_TRUE(tile.empty() || std::memcmp(tile.data(), tiles[tensor].data(), tile.size()) == 0);
+    };
+    auto into = Subscriber::connect(*theirs, out->endpoint(), wanted, options);
+    ASSERT_TRUE(into) << describe(into.error());
+    for (const Index version : {1, 2, 3}) {
+        for (auto& tile : tiles) std::ranges::fill(tile, version);
+        ASSERT_TRUE(out->commit(version));
+        received = 0;
+        arrived.clear();
+        ASSERT_EQ(into->update(minutes(1)).value(), version);
+        EXPECT_EQ(arrived, (std::vector<std::size_t>{0, 1, 2}));
+        EXPECT_EQ(received, 300007 * 8);
+        EXPECT_EQ(bytes, 300007 * 8);
+    }
+}
+
+// A limit may only be kept or missed by being slower, so the test holds on a busy machine.
+TEST_P(Offers, ALimitOfTheRate) {
+    std::vector<std::int64_t> elements(250000, 1);  // 2 MB, in 8 pieces; the last one need not wait
+    auto out = Publisher::open(
+        *mine, GetParam() ? "127.0.0.1:0" : folder + "/weights",
+        std::vector<PublishedTensor>{{"w", layout_of("i64[250000]"), std::as_bytes(std::span(elements)), {}}},
+        {.bytes_per_second = 10'000'000});
+    ASSERT_TRUE(out) << describe(out.error());
+    auto into =
+        Subscriber::connect(*theirs, out->endpoint(), std::vector<WantedTensor>{{"w", layout_of("i64[250000]")}});
+    ASSERT_TRUE(into) << describe(into.error());
+    ASSERT_TRUE(out->commit(1));
+    const auto start = std::chrono::steady_clock::now();
+    ASSERT_EQ(into->update(minutes(1)).value(), 1);
+    if (GetParam()) {
+        EXPECT_GT(std::chrono::steady_clock::now() - start, milliseconds(130));
+    }
+    EXPECT_EQ(std::memcmp(into->tile(0).value().data(), elements.data(), 2000000), 0);
+    EXPECT_EQ(
+        Publisher::open(*theirs, folder + "/other",
+                        std::vector<PublishedTensor>{{"w", layout_of("i64[250000]"), {}, {}}}, {.bytes_per_second = -1})
+            .error()
+            .code,
+        Code::usage);
+}
+
+TEST(Rate, Limit) {
+    using std::chrono::seconds;
+    const auto zero = Clock::time_point{} + minutes(1);
+    RateLimit none(0);
+    none.spend(index_max, zero);
+    EXPECT_TRUE(none.allows(zero));
+    RateLimit limit(1000);
+    EXPECT_TRUE(limit.allows(zero));
+    limit.spend(5000, zero);  // 20 ms may be caught up with
+    EXPECT_FALSE(limit.allows(zero + milliseconds(4979)));
+    EXPECT_TRUE(limit.allows(zero + milliseconds(4980)));
+    limit.spend(5000, zero + milliseconds(4980));
+    EXPECT_EQ(limit.next(), zero + milliseconds(9980));
+    limit.spend(1, zero + seconds(100));
+    EXPECT_EQ(limit.next(), zero + seconds(100) - milliseconds(19));
 }
 
 TEST(Rules, OfBothEnds) {

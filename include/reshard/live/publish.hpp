@@ -28,6 +28,7 @@ struct PublishOptions {
     /// the same time. At least 100 ms.
     std::chrono::milliseconds lease = std::chrono::seconds(30);
     bool check_bytes = true;  ///< each version has a digest that every subscriber compares; costs one pass over tiles
+    Index bytes_per_second = 0;  ///< that this rank sends over TCP at most, to all readers together; 0: no limit
 };
 
 /// Publishes versions. Subscribers take them from shared memory or over TCP, each at its own time. One thread of its
