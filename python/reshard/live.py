@@ -84,10 +84,11 @@ class Publisher:
     """Publishes versions of this job's arrays. publish makes it. A context: leaving it closes the connections."""
 
     def __init__(self, job: Any, endpoint: str, tensors: Mapping[str, Any], rules: str | None,
-                 shapes: Mapping[str, Sequence[int]] | None, cast: Any, lease: float, check_bytes: bool) -> None:
+                 shapes: Mapping[str, Sequence[int]] | None, cast: Any, lease: float, bytes_per_second: int | None,
+                 check_bytes: bool) -> None:
         self._out = _module().Publisher(_job_of(job), endpoint, dict(tensors), rules, dict(shapes or {}),
                                         dict(cast) if isinstance(cast, Mapping) else cast, _milliseconds("lease", lease),
-                                        check_bytes)
+                                        int(bytes_per_second or 0), check_bytes)
 
     def commit(self, version: int, arrays: Mapping[str, Any] | None = None) -> None:
         """Copies this rank's arrays and offers them as a version. They may change when it returns. Collective.
@@ -126,16 +127,29 @@ class Publisher:
         self.close()
 
 
+def _tile(flat: Any, layout: Layout, rank: int) -> numpy.ndarray:
+    return flat.view(layout.numpy_dtype).reshape(layout.tile_shape(rank))
+
+
 class Subscriber:
     """The newest whole version that this job has taken. subscribe makes it. A context: leaving it closes the connections."""
 
     def __init__(self, job: Any, endpoint: str, tensors: Mapping[str, Layout] | None, rules: str | None, lease: float,
-                 connect_timeout: float) -> None:
+                 connect_timeout: float, progress: Callable[[int, int], Any] | None,
+                 arrived: Callable[[str, numpy.ndarray], Any] | None) -> None:
         group = _job_of(job, connect_timeout)
-        self._rank = group.rank
+        self._rank = rank = group.rank
+        self._layouts: dict[str, Layout] = {}
+        layouts = self._layouts  # not self, which would never be freed
+
+        def tell(place: int, flat: Any) -> None:
+            name = list(layouts)[place]
+            arrived(name, _tile(flat, layouts[name], rank))  # type: ignore[misc]
+
         self._into = _module().Subscriber(group, endpoint, None if tensors is None else dict(tensors), rules,
-                                          _milliseconds("lease", lease), _milliseconds("connect_timeout", connect_timeout))
-        self._layouts: dict[str, Layout] = self._into.layouts
+                                          _milliseconds("lease", lease), _milliseconds("connect_timeout", connect_timeout),
+                                          progress, tell if arrived is not None else None)
+        layouts.update(self._into.layouts)
         self._places = {name: place for place, name in enumerate(self._layouts)}
 
     def update(self, timeout: float | None = None) -> int:
@@ -159,8 +173,7 @@ class Subscriber:
         """This rank's tile, read-only. Copy it to keep it: its memory changes at the second update after this one.
         Errors: KeyError; InputError (no version yet); BackendError (the result of the last vote is unknown)."""
         layout = self._layouts[name]
-        flat = self._into.tile(self._places[name])
-        return flat.view(layout.numpy_dtype).reshape(layout.tile_shape(self._rank))
+        return _tile(self._into.tile(self._places[name]), layout, self._rank)
 
     @property
     def layouts(self) -> dict[str, Layout]:
@@ -191,7 +204,7 @@ class Subscriber:
 
 def publish(job: Any, endpoint: str, tensors: Mapping[str, Any], *, rules: str | None = None,
             shapes: Mapping[str, Sequence[int]] | None = None, cast: Any = None, lease: float = 30.0,
-            check_bytes: bool = True) -> Publisher:
+            bytes_per_second: int | None = None, check_bytes: bool = True) -> Publisher:
     """Offers arrays of this job to subscribers. Collective over the job.
 
     job: None, a communicator of mpi4py, or what join_group returns. endpoint: a path, "/run/weights", if subscribers
@@ -202,27 +215,33 @@ def publish(job: Any, endpoint: str, tensors: Mapping[str, Any], *, rules: str |
     `source` lines give the layouts. Then tensors has this rank's array by name, and shapes the shape of each whole
     tensor. A tensor that shapes does not name is whole on each rank. cast: an element type for all floating tensors, or
     a dict of types by name. Commits cast to it, so that subscribers see this type. lease: a reader or publisher that is
-    silent for so many seconds counts as lost; at least 0.1. check_bytes: each version has a digest that subscribers
-    compare, which costs one pass over the arrays.
+    silent for so many seconds counts as lost; at least 0.1. bytes_per_second: this rank sends at most so many over TCP, to
+    all subscribers together; None: no limit. check_bytes: each version has a digest that subscribers compare, which costs
+    one pass over the arrays.
     Errors, on all ranks: InputError (bad names, arrays, layouts, rules, lease); UnsupportedError (an array on a GPU,
     unreduced axes, a cast between such types); BackendError (another process listens there, a rank is lost).
     """
-    return Publisher(job, endpoint, tensors, rules, shapes, cast, lease, check_bytes)
+    return Publisher(job, endpoint, tensors, rules, shapes, cast, lease, bytes_per_second, check_bytes)
 
 
 def subscribe(job: Any, endpoint: str, tensors: Mapping[str, Layout] | None = None, *, rules: str | None = None,
-              lease: float = 30.0, connect_timeout: float = 60.0) -> Subscriber:
+              lease: float = 30.0, connect_timeout: float = 60.0, progress: Callable[[int, int], Any] | None = None,
+              arrived: Callable[[str, numpy.ndarray], Any] | None = None) -> Subscriber:
     """Connects to a publisher. Collective over the job.
 
     job: as for publish. endpoint: the publisher's, a path or "host:port". tensors: by name, the Layout that this job
     wants; device r is rank r. Any part of the publisher's tensors may be wanted. rules: in place of tensors, a text
     whose `target` lines give layouts and names to the publisher's tensors; what they drop is not taken. lease: a
     process that is silent for so many seconds counts as lost, so all ranks make a call within this time of each other.
-    connect_timeout: seconds until the publisher must be there. Errors, on all ranks: InputError (a tensor that the
+    connect_timeout: seconds until the publisher must be there. progress: called during an update with the bytes of this
+    rank that have come, and their number in all. arrived: called with the name and the array of each tensor when it has
+    come, in the order of the tensors, before the ranks agree on the version. The array is void if the update fails, and
+    arrays come again, from the first one on, if the version is gone before it is whole. An exception of the two is raised
+    after the update. Errors, on all ranks: InputError (a tensor that the
     publisher does not have, or of another shape or type); BackendError (no publisher in time, another protocol, a rank
     is lost).
     """
-    return Subscriber(job, endpoint, tensors, rules, lease, connect_timeout)
+    return Subscriber(job, endpoint, tensors, rules, lease, connect_timeout, progress, arrived)
 
 
 def offered(endpoint: str, timeout: float = 60.0) -> dict[str, Layout]:

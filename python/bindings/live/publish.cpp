@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <optional>
 #include <span>
@@ -18,12 +19,23 @@ namespace {
 
 using namespace nb::literals;
 
+// The element type of an array, or its name.
+DType type_of(const nb::object& dtype) {
+    constexpr std::string_view torch = "torch.";
+    std::string name = string_of(nb::str(dtype));
+    if (name.starts_with(torch))
+        name.erase(0, torch.size());
+    else if (!nb::isinstance<nb::str>(dtype))
+        name = string_of(nb::module_::import_("reshard.dtypes").attr("name_of")(dtype));
+    return unwrap(parse_dtype(name));
+}
+
 /// A publisher, and the arrays that its commits read.
 class PythonPublisher : NonCopyable {
 public:
     PythonPublisher(std::shared_ptr<PythonGroup> group, const std::string& endpoint, const nb::dict& tensors,
                     const nb::object& rules, const nb::dict& shapes, const nb::object& cast, Index lease,
-                    bool check_bytes)
+                    Index bytes_per_second, bool check_bytes)
         : group_(std::move(group)), lease_(lease) {
         const GroupCall call(*group_);
         checked(*group_, lease_, [&] {
@@ -35,7 +47,7 @@ public:
                 if (!arrays_[i].is_none()) static_cast<void>(tile_of(i, arrays_[i]));
             publish_as(cast);
         });
-        const live::PublishOptions options{lease_, check_bytes};
+        const live::PublishOptions options{lease_, check_bytes, bytes_per_second};
         out_.emplace(
             unwrap(waiting([&] { return live::Publisher::open(*group_->group, endpoint, tensors_, options); })));
     }
@@ -94,9 +106,8 @@ private:
         std::vector<ListedTensor> list;
         std::vector<nb::object> arrays;
         for (const auto& [name, array] : tensors) {
-            const std::string dtype = string_of(nb::str(array.attr("dtype")));  // torch.float32, or float32
             const nb::object whole = shapes.contains(name) ? nb::object(shapes[name]) : array.attr("shape");
-            list.push_back({string_of(name), dtype_of(text_of(dtype.substr(dtype.rfind('.') + 1))),
+            list.push_back({string_of(name), type_of(array.attr("dtype")),
                             value_of<std::vector<Index>>(nb::tuple(whole), "a shape is a tuple of integers")});
             arrays.push_back(nb::borrow(array));
         }
@@ -120,7 +131,7 @@ private:
             const nb::str name = text_of(tensor.name);
             known += types.contains(name) ? 1 : 0;
             const bool wanted = some ? types.contains(name) : !cast.is_none() && is_floating(tensor.layout.dtype);
-            const DType type = wanted ? dtype_of(some ? nb::object(types[name]) : cast) : tensor.layout.dtype;
+            const DType type = wanted ? type_of(some ? nb::object(types[name]) : cast) : tensor.layout.dtype;
             if (type != tensor.layout.dtype) tensor.held = std::exchange(tensor.layout.dtype, type);
         }
         if (known != types.size()) raise({Code::mismatch, "`cast` names a tensor that is not published"});
@@ -166,9 +177,9 @@ private:
 void add_publishers(nb::module_& module) {
     nb::class_<PythonPublisher>(module, "Publisher")
         .def(nb::init<std::shared_ptr<PythonGroup>, const std::string&, const nb::dict&, const nb::object&,
-                      const nb::dict&, const nb::object&, Index, bool>(),
+                      const nb::dict&, const nb::object&, Index, Index, bool>(),
              "group"_a, "endpoint"_a, "tensors"_a, "rules"_a.none(), "shapes"_a, "cast"_a.none(), "lease"_a,
-             "check_bytes"_a)
+             "bytes_per_second"_a, "check_bytes"_a)
         .def("commit", &PythonPublisher::commit, "version"_a, "arrays"_a)
         .def("close", &PythonPublisher::close)
         .def_prop_ro("endpoint", &PythonPublisher::endpoint)

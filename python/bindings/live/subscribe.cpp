@@ -4,6 +4,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
+#include <exception>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -21,8 +22,17 @@ using namespace nb::literals;
 class PythonSubscriber : NonCopyable {
 public:
     PythonSubscriber(std::shared_ptr<PythonGroup> group, const std::string& endpoint, const nb::object& tensors,
-                     const nb::object& rules, Index lease, Index connect_limit)
-        : group_(std::move(group)), options_{Milliseconds(lease), Milliseconds(connect_limit)} {
+                     const nb::object& rules, Index lease, Index connect_limit, nb::object progress, nb::object arrived)
+        : group_(std::move(group)),
+          options_{Milliseconds(lease), Milliseconds(connect_limit)},
+          progress_(std::move(progress)),
+          arrived_(std::move(arrived)) {
+        if (!progress_.is_none())
+            options_.progress = [this](Index received, Index bytes) { call([&] { progress_(received, bytes); }); };
+        if (!arrived_.is_none())
+            options_.arrived = [this](std::size_t tensor, std::span<const std::byte> tile) {
+                call([&] { arrived_(tensor, array_of(nb::find(this), tile)); });
+            };
         const GroupCall call(*group_);
         const auto wanted = checked(*group_, longest(), [&] { return wanted_of(endpoint, tensors, rules); });
         into_.emplace(
@@ -34,11 +44,15 @@ public:
 
     Index update(Index limit) {
         const GroupCall call(*group_);
-        return unwrap(waiting([&] { return into_->update(Milliseconds(limit)); }));
+        auto version = waiting([&] { return into_->update(Milliseconds(limit)); });
+        raise_callback();
+        return unwrap(std::move(version));
     }
     std::optional<Index> poll() {
         const GroupCall call(*group_);
-        return unwrap(waiting([&] { return into_->poll(); }));
+        auto version = waiting([&] { return into_->poll(); });
+        raise_callback();
+        return unwrap(std::move(version));
     }
     Index version() {
         const GroupCall call(*group_);
@@ -48,10 +62,7 @@ public:
     // The bytes of a tile. They keep `self` alive, which never moves or frees them.
     nb::object tile(nb::handle self, std::size_t tensor) {
         const GroupCall call(*group_);
-        const auto bytes = unwrap(into_->tile(tensor));
-        static const std::uint8_t none = 0;
-        const auto* const first = bytes.empty() ? &none : reinterpret_cast<const std::uint8_t*>(bytes.data());
-        return nb::cast(nb::ndarray<nb::numpy, const std::uint8_t>(first, {bytes.size()}, self));
+        return array_of(self, unwrap(into_->tile(tensor)));
     }
 
     void reconnect(std::shared_ptr<PythonGroup> group) {
@@ -69,6 +80,27 @@ public:
 
 private:
     using Milliseconds = std::chrono::milliseconds;
+
+    static nb::object array_of(nb::handle self, std::span<const std::byte> bytes) {
+        static const std::uint8_t none = 0;
+        const auto* const first = bytes.empty() ? &none : reinterpret_cast<const std::uint8_t*>(bytes.data());
+        return nb::cast(nb::ndarray<nb::numpy, const std::uint8_t>(first, {bytes.size()}, self));
+    }
+
+    // An exception of a callback must not go through the library. The update goes on without callbacks.
+    template <class Body>
+    void call(const Body& body) {
+        if (raised_) return;
+        const Locked locked;
+        try {
+            body();
+        } catch (...) {
+            raised_ = std::current_exception();
+        }
+    }
+    void raise_callback() {
+        if (raised_) std::rethrow_exception(std::exchange(raised_, nullptr));
+    }
 
     Milliseconds longest() const { return options_.connect_limit + options_.lease; }
 
@@ -102,7 +134,10 @@ private:
     std::shared_ptr<PythonGroup> group_;
     std::shared_ptr<PythonGroup> before_;  // the library may still point to it if reconnect has failed
     live::SubscribeOptions options_;
-    nb::dict layouts_;  // by the names at this job
+    nb::dict layouts_;     // by the names at this job
+    nb::object progress_;  // functions, or None
+    nb::object arrived_;
+    std::exception_ptr raised_;  // by one of them, in the update under way
     std::optional<live::Subscriber> into_;
 };
 
@@ -111,8 +146,9 @@ private:
 void add_subscribers(nb::module_& module) {
     nb::class_<PythonSubscriber>(module, "Subscriber")
         .def(nb::init<std::shared_ptr<PythonGroup>, const std::string&, const nb::object&, const nb::object&, Index,
-                      Index>(),
-             "group"_a, "endpoint"_a, "tensors"_a.none(), "rules"_a.none(), "lease"_a, "connect_limit"_a)
+                      Index, nb::object, nb::object>(),
+             "group"_a, "endpoint"_a, "tensors"_a.none(), "rules"_a.none(), "lease"_a, "connect_limit"_a,
+             "progress"_a.none(), "arrived"_a.none())
         .def("update", &PythonSubscriber::update, "limit"_a)
         .def("poll", &PythonSubscriber::poll)
         .def_prop_ro("version", &PythonSubscriber::version)

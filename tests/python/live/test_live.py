@@ -42,18 +42,18 @@ def trainer(folder, rank, ranks, endpoint):
     else:
         job = reshard.live.join_group(f"{folder}/trainer", int(rank), int(ranks))
         rank = int(rank)
-    try:
-        with reshard.live.publish(job, endpoint, {"w": SOURCE}) as out:
-            say(f"P{out.endpoint}")
-            version = 0
+    with reshard.live.publish(job, endpoint, {"w": SOURCE}) as out:
+        say(f"P{out.endpoint}")
+        version = 0
+        try:
             while True:
                 version += 1
                 out.commit(version, {"w": reshard.split(whole(version), SOURCE)[rank]})
                 say(f"C{version}")
                 time.sleep(0.005)  # leaves the processor to others
-    except reshard.Error as error:
-        say(f"E{error}")
-        time.sleep(10 * HANG)
+        except reshard.Error as error:
+            say(f"E{error}")
+            time.sleep(10 * HANG)  # an engine that is late must see one trainer leave, and not two
 
 
 def engine(folder, rank, ranks, endpoint):
@@ -227,7 +227,7 @@ class Jobs(unittest.TestCase):
     def test_the_page(self):
         blocks = re.findall(r"^```python file=(\S+)\n(.*?)^```", PAGE, re.S | re.M)
         printed, = re.findall(r"^```console\n\$ for [^\n]*engine.py[^\n]*\n(.*?)^```", PAGE, re.S | re.M)
-        self.assertEqual([name for name, _ in blocks], ["trainer.py", "engine.py"])
+        self.assertEqual([name for name, _ in blocks], ["trainer.py", "engine.py", "rules.py"])
         for name, text in blocks:
             pathlib.Path(self.folder, name).write_text(text, encoding="utf-8")
         started = [[subprocess.Popen([sys.executable, "-B", name, str(rank)], cwd=self.folder, stdout=subprocess.PIPE, text=True)
@@ -277,6 +277,13 @@ class OneProcess(unittest.TestCase):
             self.assertEqual(into[name].tobytes(), arrays[name].tobytes(), name)
             self.assertEqual(into[name].dtype, arrays[name].dtype)
         self.assertEqual(list(into), types)
+
+    def test_the_rules_of_the_page(self):
+        text, = re.findall(r"^```python file=rules.py\n(.*?)^```", PAGE, re.S | re.M)
+        printed, = re.findall(r"^```console\n\$ python rules.py\n(.*?)^```", PAGE, re.S | re.M)
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, "-B", "-c", text], cwd=folder, capture_output=True, text=True, check=False)
+        self.assertEqual((done.stdout, done.stderr), (printed, ""))
 
     def test_arrays_of_each_version(self):
         layout, scalar, empty = (reshard.parse_layout("x=1", f"f32[{shape}]") for shape in ("6,4", "", "0,4"))
@@ -336,6 +343,32 @@ class OneProcess(unittest.TestCase):
                                {"f32": layouts["f32"]}, cast={"w": "bf16"})
         self.assertRaisesRegex(reshard.UnsupportedError, "cannot be cast to i8", self.publish, {"i32": layouts["i32"]},
                                cast={"i32": "i8"})
+
+    def test_arrays_as_they_come(self):
+        layouts = {name: reshard.parse_layout("x=1", f"i32[{size}]") for name, size in (("b", 100000), ("a", 0), ("c", 5))}
+        out = self.publish({name: layouts[name] for name in "abc"}, bytes_per_second=10**9)
+        came, told = [], []
+
+        def arrived(name, array):
+            came.append(name)
+            self.assertTrue((array == version).all())
+            self.assertEqual(array.shape, layouts[name].tile_shape(0))
+
+        into = self.subscribe(layouts, arrived=arrived, progress=lambda *bytes_: told.append(bytes_))
+        for version in (1, 2):
+            out.commit(version, {name: numpy.full(layouts[name].tile_shape(0), version, "i4") for name in "abc"})
+            came.clear()
+            self.assertEqual(into.update(HANG), version)
+            self.assertEqual(came, ["b", "a", "c"])
+            self.assertEqual(told[-1], (400020, 400020))
+        into.close()
+
+        def broken(*_):
+            raise ZeroDivisionError("no room")
+        into = self.subscribe(layouts, arrived=broken)
+        self.assertRaisesRegex(ZeroDivisionError, "no room", into.update, HANG)
+        self.assertEqual(into.version, 2)
+        self.assertRaisesRegex(reshard.InputError, "a limit of -1 bytes per second", self.publish, layouts, bytes_per_second=-1)
 
     def test_status(self):
         layout = reshard.parse_layout("x=1", "i32[10]")
