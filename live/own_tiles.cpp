@@ -52,14 +52,17 @@ Result<Segment> OwnTiles::make() const {
 
 Result<OwnTiles::Digests> OwnTiles::copy(Tiles tiles, Segment& memory, bool with_digests) const {
     Digests parts(tensors_.size());
+    const Store store = store_for(memory_.offsets.back());
+    const auto how = static_cast<std::size_t>(store);
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
         const Layout& layout = tensors_[i].layout;
         const auto to = memory.bytes().subspan(static_cast<std::size_t>(memory_.offsets[i]),
                                                static_cast<std::size_t>(memory_.tiles[i]));
         if (const ElementCast cast = cast_of(held_[i], layout.dtype))
-            cast.lines[0](std::ssize(to) / cast.to_bytes, cast.from_bytes, cast.to_bytes, tiles[i].data(), to.data());
+            cast.lines[how](std::ssize(to) / cast.to_bytes, cast.from_bytes, cast.to_bytes, tiles[i].data(), to.data());
         else
-            std::ranges::copy(tiles[i], to.data());
+            copy_kernels().rows[how]({1, std::ssize(to), 0, 0}, tiles[i].data(), to.data());
+        if (store == Store::streaming) store_fence();
         if (!with_digests) continue;
         RESHARD_ASSIGN(parts[i], digest_part(keys_, layout, rank_, to, static_cast<Index>(i)));
     }

@@ -8,6 +8,7 @@
 
 #include "src/base/interrupt.hpp"
 #include "src/base/try.hpp"
+#include "src/copy/kernels/dispatch.hpp"
 
 namespace reshard::live {
 namespace {
@@ -221,14 +222,16 @@ Result<bool> Source::fetch(std::size_t rank, const Fetch& fetch, std::span<std::
     if (!peer.memory || peer.memory->first != fetch.version)
         return fail(Code::backend,
                     fmt::format("rank {} of the publisher has granted another version than {}", rank, fetch.version));
+    const Store store = store_for(std::ssize(target));
+    const auto copy = copy_kernels().rows[static_cast<std::size_t>(store)];
     for (const Row& row : peer.rows) {
         const auto array = static_cast<std::size_t>(arrays_[static_cast<std::size_t>(row.array)]);
         const std::byte* from = peer.memory->second.bytes().data() + peer.offsets[array] + row.source_offset;
         std::byte* to = target.data() + offsets[static_cast<std::size_t>(row.array)] + row.target_offset;
-        for (Index run = 0; run < row.runs; ++run, from += row.source_stride, to += row.target_stride)
-            std::memcpy(to, from, static_cast<std::size_t>(row.run_bytes));
+        copy({row.runs, row.run_bytes, row.source_stride, row.target_stride}, from, to);
         missing_[static_cast<std::size_t>(row.array)] -= row.run_bytes * row.runs;
     }
+    if (store == Store::streaming) store_fence();
     return true;
 }
 
