@@ -7,7 +7,8 @@ f32[rows,columns@x]. A round is one version and then one plain TCP stream of as 
 same nodes. The time of a version goes from the first return of commit to the last return of update, so it includes the
 digests and the votes. With --mpiexec, the same pair also moves on one machine: over shared memory, and by
 reshard.mpi.redistribute on m + n ranks. Prints medians and least times, and their ratios. Run it with the Python that has
-reshard; it needs root. With arguments that begin with a role this file is one process of a run."""
+reshard; it needs root. --llama VERSIONS instead publishes a layer of a Llama (bench/files/llama.py) on 4 ranks in f32, and
+2 ranks read it in bf16 all the time. With arguments that begin with a role this file is one process of a run."""
 
 import argparse
 import json
@@ -22,6 +23,9 @@ import time
 import numpy
 
 import reshard
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "files"))
+import llama  # noqa: E402
 from two_nodes import Nodes, Skip, end_on_signals
 
 RATE = 62_500_000
@@ -100,6 +104,41 @@ def stream(address, mib):
             one.shutdown(socket.SHUT_WR)
 
 
+def llama_trainer(folder, endpoint, rank, versions):
+    """One layer of a Llama in f32, cut by rows on 4 ranks, as bf16. All elements of a version are its number."""
+    rank, tensors = int(rank), llama.shapes(0.4)
+    job = reshard.live.join_group(f"{folder}/trainer", rank, 4)
+    rules = "source fsdp=4\n*_proj.weight = [fsdp, -]\n*_norm.weight = [fsdp]\n"
+    arrays = {name: numpy.zeros((shape[0] // 4, *shape[1:]), "f4") for name, shape in tensors.items()}
+    with reshard.live.publish(job, endpoint, arrays, rules=rules, shapes=tensors, cast="bf16") as out:
+        say(endpoint=out.endpoint)
+        for version in range(1, int(versions) + 1):
+            for array in arrays.values():
+                array[...] = version
+            out.commit(version)
+            time.sleep(0.2)  # a step of training
+        hear()  # the engine reads the last one
+
+
+def llama_engine(folder, endpoint, rank, versions):
+    """The layer on 2 ranks, as vLLM cuts it. It reads all elements again and again, and takes versions in between."""
+    rank, reads = int(rank), 0
+    job = reshard.live.join_group(f"{folder}/engine", rank, 2)
+    rules = "\n".join(llama.rules("target", 2, llama.shapes(0.4)))
+    with reshard.live.subscribe(job, endpoint, rules=rules) as into:
+        while into.version < int(versions):
+            begin = time.monotonic()
+            if into.poll() is not None:
+                say(seconds=time.monotonic() - begin, bytes=sum(into[name].nbytes for name in into))
+            if into.version > 0:
+                right = int(numpy.float32(into.version).view("u4")) >> 16
+                for name in into:
+                    if not (into[name].view("u2") == right).all():
+                        sys.exit(f"wrong: {name} has elements that are not of version {into.version}")
+                reads += 1
+    say(done=True, reads=reads)
+
+
 def redistribute(mib, m, n, rounds):
     """The same pair by MPI, on ranks of two disjoint meshes."""
     from mpi4py import MPI
@@ -120,7 +159,8 @@ def redistribute(mib, m, n, rounds):
         say(seconds=took[1:])
 
 
-ROLES = {"publisher": publisher, "subscriber": subscriber, "sink": sink, "stream": stream, "redistribute": redistribute}
+ROLES = {"llama_trainer": llama_trainer, "llama_engine": llama_engine, "publisher": publisher, "subscriber": subscriber, "sink": sink, "stream": stream,
+         "redistribute": redistribute}
 
 
 class Process:
@@ -205,6 +245,31 @@ def on_one_machine(mpiexec, mib, m, n, rounds):
     return versions[1:], commits[1:], json.loads(done.stdout.splitlines()[-1])["seconds"]
 
 
+def train_and_serve(versions, nodes, folder):
+    """Versions of the layer from 4 ranks to 2: over the link of the nodes, or on one machine without nodes."""
+    insides = [nodes.inside(0), nodes.inside(1)] if nodes else [[], []]
+    asked = f"{nodes.address(0)}:0" if nodes else f"{folder}/weights"
+    started = [Process(insides[0], "llama_trainer", folder, asked, rank, versions) for rank in range(4)]
+    try:
+        endpoint = [one.next() for one in started][0]["endpoint"]
+        engines = [Process(insides[1], "llama_engine", folder, endpoint, rank, versions) for rank in range(2)]
+        started += engines
+        said = [[one.next()] for one in engines]
+        for one, lines in zip(engines, said):
+            while "done" not in lines[-1]:
+                lines.append(one.next())
+    finally:
+        for one in started:
+            one.child.kill()
+            one.child.communicate()
+    took = [line["seconds"] for line in said[0][:-1]]
+    size = sum(lines[0]["bytes"] for lines in said)
+    bound = f", {size / RATE:.2f} s at the rate of the link" if nodes else ""
+    print(f"{'link' if nodes else 'one machine'}: {len(took)} of {versions} versions of {size / 1e6:.0f} MB taken, "
+          f"{sum(lines[-1]['reads'] for lines in said)} reads, each of one whole version; an update takes "
+          f"{statistics.median(took):.2f} s, least {min(took):.2f} s{bound}", flush=True)
+
+
 def row(name, mib, m, n, versions, commits, others):
     median, least = statistics.median, min
     print(f"| {name} | {m} + {n} | {mib} MiB | {1e3 * median(commits):.0f} ms | {1e3 * median(versions):.0f} ms | "
@@ -217,7 +282,14 @@ def main():
     parser.add_argument("--mpiexec", help="also on one machine, against redistribute")
     parser.add_argument("--sizes", default="4,64", help="MiB of the array")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--llama", type=int, metavar="VERSIONS", help="instead: a layer of a Llama, FSDP-4 to TP-2")
     asked = parser.parse_args()
+    if asked.llama:
+        with tempfile.TemporaryDirectory() as folder:
+            train_and_serve(asked.llama, None, folder)
+        with tempfile.TemporaryDirectory() as folder, Nodes(folder, RATE, 2) as nodes:
+            train_and_serve(asked.llama, nodes, folder)
+        return
     print("| way | processes | array | commit | version | other | ratio of medians | of least times |")
     print("|---|---|---|---|---|---|---|---|")
     for mib in map(int, asked.sizes.split(",")):
