@@ -9,9 +9,11 @@ import queue
 import signal
 import struct
 import subprocess
+import sys
 import threading
 
-import tool
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import tool  # noqa: E402
 
 HANG = 240  # seconds, far above any wait that is right
 SHAPES = {"embed": (50, 16), "l.0.q": (16, 16), "norm": (16,)}
