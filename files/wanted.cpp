@@ -15,6 +15,7 @@
 #include "files/formats/safetensors.hpp"
 #include "src/base/try.hpp"
 #include "src/model/rules/name_pattern.hpp"
+#include "src/model/rules/rule_ends.hpp"
 #include "src/tables/dtypes.hpp"
 
 namespace reshard::files {
@@ -105,17 +106,6 @@ Result<NewPath> new_path(const std::string& given) {
     std::string file = std::filesystem::path(to).filename().string();
     if (!is_plain_name(file)) return fail(Code::usage, fmt::format("'{}' names no file or folder", given));
     return NewPath{std::move(to), std::move(file)};
-}
-
-bool says_end(std::string_view rules, std::string_view word) {
-    for (std::size_t at = 0; at < rules.size(); at = std::min(rules.find('\n', at), rules.size()) + 1) {
-        const std::size_t begin = std::min(rules.find_first_not_of(" \t", at), rules.size());
-        const std::string_view line = rules.substr(begin);
-        if (line.starts_with(word) && line.size() > word.size() &&
-            (line[word.size()] == ' ' || line[word.size()] == '\t'))
-            return true;
-    }
-    return false;
 }
 
 namespace {

@@ -23,8 +23,6 @@ struct NewPath {
 /// Errors: usage (a path that ends in no plain name).
 [[nodiscard]] Result<NewPath> new_path(const std::string& given);
 
-/// True if a line of the rules begins with the word: source or target.
-[[nodiscard]] bool says_end(std::string_view rules, std::string_view word);
 /// Adds the ends that rules do not say. Sources are whole in the files. Targets are whole on the mesh `target`, unless
 /// it is empty.
 [[nodiscard]] std::string with_ends(std::string rules, std::string_view target);

@@ -14,7 +14,10 @@
 #include <string_view>
 #include <thread>
 
+#include "live/own_tiles.hpp"
+#include "live/place.hpp"
 #include "live/protocol/publisher_state.hpp"
+#include "live/read_log.hpp"
 #include "live/reader.hpp"
 #include "src/base/try.hpp"
 
@@ -27,51 +30,19 @@ Index milliseconds_now() {
     return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now().time_since_epoch()).count();
 }
 
-// Where a rank listens, and how subscribers reach it. At a path, each rank has a socket of its own. At `host:port` only
-// rank 0 has that port. The others take a free one of the same host, or of their own if they are elsewhere.
-struct Place {
-    Listener listener;
-    std::string endpoint;
-};
-
-bool is_path(const std::string& endpoint) { return endpoint.find('/') != std::string::npos; }
-
-Result<Place> listen_at(const std::string& endpoint, Index rank) {
-    if (is_path(endpoint)) {
-        RESHARD_TRY(Listener & listener, Listener::open(fmt::format("{}.{}", endpoint, rank), Kind::packets));
-        return Place{std::move(listener), endpoint};
-    }
-    const std::string host = endpoint.substr(0, endpoint.rfind(':'));
-    if (rank == 0 || host != "0.0.0.0") {
-        auto listener = Listener::open(rank == 0 ? endpoint : host + ":0", Kind::stream);
-        if (!listener && rank == 0) return tl::unexpected(listener.error());
-        if (listener) {
-            std::string reached = fmt::format("{}:{}", host == "0.0.0.0" ? host_name() : host, listener->port());
-            return Place{std::move(*listener), std::move(reached)};
-        }
-    }
-    RESHARD_TRY(Listener & listener, Listener::open("0.0.0.0:0", Kind::stream));
-    const int port = listener.port();
-    return Place{std::move(listener), fmt::format("{}:{}", host_name(), port)};
-}
-
 }  // namespace
 
 // The caller's thread stages versions. The thread of the session accepts subscribers, answers them and ends leases.
 // Both hold the mutex while they use the state.
 class Publisher::Session {
 public:
-    Session(Group& group, std::vector<NamedTensor> tensors, std::vector<std::span<const std::byte>> tiles,
-            const PublishOptions& options)
+    Session(Group& group, OwnTiles own, std::vector<std::span<const std::byte>> tiles, const PublishOptions& options)
         : group_(group),
-          tensors_(std::move(tensors)),
+          own_(std::move(own)),
           tiles_(std::move(tiles)),
           options_(options),
-          offsets_(tile_offsets(tensors_, group.rank())),
-          state_(options.lease.count()) {
-        layout_.offsets = offsets_;
-        for (const NamedTensor& tensor : tensors_) layout_.tiles.push_back(tile_bytes_of(tensor.layout, group.rank()));
-    }
+          state_(options.lease.count()),
+          limit_(options.bytes_per_second) {}
 
     ~Session() {
         if (!thread_.joinable()) return;
@@ -85,9 +56,14 @@ public:
         if (options_.lease < lease_min)
             return fail(Code::usage, fmt::format("a lease of {} ms; wanted at least {} ms", options_.lease.count(),
                                                  lease_min.count()));
-        RESHARD_CHECK(check_tensors(tensors_, group_.size()));
-        if (std::ranges::any_of(tiles_, [](const auto& tile) { return !tile.empty(); })) RESHARD_CHECK(check(tiles_));
-        text_ = text_of(tensors_);
+        if (options_.bytes_per_second < 0)
+            return fail(Code::usage, fmt::format("a limit of {} bytes per second; wanted 0 for no limit, or more",
+                                                 options_.bytes_per_second));
+        RESHARD_CHECK(check_tensors(own_.tensors(), group_.size()));
+        RESHARD_CHECK(own_.check_casts());
+        if (std::ranges::any_of(tiles_, [](const auto& tile) { return !tile.empty(); }))
+            RESHARD_CHECK(own_.check(tiles_));
+        text_ = text_of(own_.tensors());
         RESHARD_TRY(Segment & description, Segment::make(std::ssize(text_)));
         std::memcpy(description.bytes().data(), text_.data(), text_.size());
         description_.emplace(std::move(description));
@@ -121,25 +97,19 @@ public:
     Result<void> commit(Index version) { return commit(version, tiles_); }
 
     Result<void> commit(Index version, std::span<const std::span<const std::byte>> tiles) {
-        std::vector<std::uint64_t> digests(tensors_.size());
-        const Result<void> staged = stage(version, tiles, digests);
-        std::string mine(staged ? "y" : "f" + staged.error().message);
-        if (staged) {
-            mine.append(reinterpret_cast<const char*>(&version), sizeof version);
-            mine.append(reinterpret_cast<const char*>(digests.data()), digests.size() * sizeof(std::uint64_t));
-        }
-        const auto votes = group_.gather(mine, options_.lease);
-        const Result<void> agreed = votes ? add_up(*votes, version, digests) : tl::unexpected(votes.error());
+        const Result<OwnTiles::Digests> staged = stage(version, tiles);
+        const auto votes =
+            group_.gather(staged ? commit_vote(version, *staged) : "f" + staged.error().message, options_.lease);
+        const auto agreed = votes ? add_up(*votes, version, own_.tensors().size()) : tl::unexpected(votes.error());
         const std::lock_guard lock(mutex_);
-        if (!staged) return staged;
+        if (!staged) return tl::unexpected(staged.error());
         if (!agreed) {
             state_.unstage(version);
             act();
-            return agreed;
+            return tl::unexpected(agreed.error());
         }
-        const auto end = segments_.at(version)->bytes().subspan(static_cast<std::size_t>(offsets_.back()));
-        std::memcpy(end.data(), digests.data(), digests.size() * sizeof(std::uint64_t));
-        state_.ready(version, digests[0]);
+        own_.seal(*segments_.at(version), *agreed);
+        state_.ready(version, agreed->front());
         act();
         wake();
         return {};
@@ -153,26 +123,21 @@ public:
         const std::lock_guard lock(mutex_);
         return readers_.size();
     }
+    RankStatus status() const {
+        const std::lock_guard lock(mutex_);
+        return status_without(0);
+    }
     std::string endpoint() const { return endpoints_.substr(0, endpoints_.find('\n')); }
 
 private:
-    Result<void> check(std::span<const std::span<const std::byte>> tiles) const {
-        if (tiles.size() != tensors_.size())
-            return fail(Code::mismatch,
-                        fmt::format("{} tiles; wanted {}, one for each tensor", tiles.size(), tensors_.size()));
-        for (std::size_t i = 0; i < tensors_.size(); ++i) {
-            const Index wanted = tile_bytes_of(tensors_[i].layout, group_.rank());
-            if (std::ssize(tiles[i]) != wanted)
-                return fail(Code::mismatch, fmt::format("the tile of tensor {} has {} bytes; rank {} holds {}",
-                                                        tensors_[i].name, tiles[i].size(), group_.rank(), wanted));
-        }
-        return {};
-    }
+    struct Connected {
+        std::unique_ptr<Reader> reader;
+        ReadLog log;
+    };
 
-    // Copies the tiles into a segment that no subscriber knows. The digests of the version stand behind the tiles.
-    Result<void> stage(Index version, std::span<const std::span<const std::byte>> tiles,
-                       std::vector<std::uint64_t>& digests) {
-        RESHARD_CHECK(check(tiles));
+    // Copies the tiles into a segment that no subscriber knows.
+    Result<OwnTiles::Digests> stage(Index version, OwnTiles::Tiles tiles) {
+        RESHARD_CHECK(own_.check(tiles));
         std::shared_ptr<Segment> segment;
         {
             const std::lock_guard lock(mutex_);
@@ -182,14 +147,7 @@ private:
                 spare_.pop_back();
             }
         }
-        Result<void> copied = segment ? Result<void>() : make(segment);
-        for (std::size_t i = 0; copied && i < tensors_.size(); ++i) {
-            std::ranges::copy(tiles[i], segment->bytes().data() + offsets_[i]);
-            if (!options_.check_bytes) continue;
-            auto part = digest_part(keys_, tensors_[i].layout, group_.rank(), tiles[i], static_cast<Index>(i));
-            if (part) digests[i] = *part;
-            if (!part) copied = tl::unexpected(part.error());
-        }
+        auto copied = copy(tiles, segment);
         const std::lock_guard lock(mutex_);
         if (copied)
             segments_[version] = std::move(segment);
@@ -199,36 +157,12 @@ private:
         return copied;
     }
 
-    Result<void> make(std::shared_ptr<Segment>& segment) const {
-        const Index digest_bytes = std::ssize(tensors_) * static_cast<Index>(sizeof(std::uint64_t));
-        RESHARD_TRY(Segment & made, Segment::make(offsets_.back() + digest_bytes));
-        segment = std::make_shared<Segment>(std::move(made));
-        return {};
-    }
-
-    // The digests of the whole version, from the parts of all ranks.
-    static Result<void> add_up(const std::vector<std::string>& votes, Index version,
-                               std::vector<std::uint64_t>& digests) {
-        std::ranges::fill(digests, 0);
-        for (std::size_t rank = 0; rank < votes.size(); ++rank) {
-            std::string_view vote = votes[rank];
-            if (vote.starts_with('f'))
-                return fail(Code::backend, fmt::format("rank {} of the publisher: {}", rank, vote.substr(1)));
-            Index theirs = 0;
-            if (vote.size() != 1 + sizeof theirs + digests.size() * sizeof(std::uint64_t))
-                return fail(Code::mismatch, fmt::format("rank {} of the publisher is in another call", rank));
-            std::memcpy(&theirs, vote.data() + 1, sizeof theirs);
-            if (theirs != version)
-                return fail(Code::usage, fmt::format("rank {} of the publisher commits version {}; this rank {}", rank,
-                                                     theirs, version));
-            vote.remove_prefix(1 + sizeof theirs);
-            for (std::size_t i = 0; i < digests.size(); ++i) {
-                std::uint64_t part = 0;
-                std::memcpy(&part, vote.data() + i * sizeof part, sizeof part);
-                digests[i] = added(digests[i], part);
-            }
+    Result<OwnTiles::Digests> copy(OwnTiles::Tiles tiles, std::shared_ptr<Segment>& segment) const {
+        if (!segment) {
+            RESHARD_TRY(Segment & made, own_.make());
+            segment = std::make_shared<Segment>(std::move(made));
         }
-        return {};
+        return own_.copy(tiles, *segment, options_.check_bytes);
     }
 
     // --- the thread
@@ -239,12 +173,13 @@ private:
             int wait = 1000;
             {
                 const std::lock_guard lock(mutex_);
-                for (const auto& [number, reader] : readers_) {
-                    const int events = reader->has_to_write() ? POLLIN | POLLOUT : POLLIN;
-                    all.push_back({reader->number(), static_cast<short>(events), 0});
+                for (const auto& [number, one] : readers_) {
+                    const int events = one.reader->has_to_write() ? POLLIN | POLLOUT : POLLIN;
+                    all.push_back({one.reader->number(), static_cast<short>(events), 0});
                     numbers.push_back(number);
                 }
                 wait = static_cast<int>(std::clamp<Index>(state_.next_tick() - milliseconds_now(), 0, wait));
+                if (!limit_.allows(Clock::now())) wait = std::min(wait, milliseconds_until(limit_.next()));
             }
             poll(all.data(), all.size(), wait);
             std::uint64_t count = 0;
@@ -253,7 +188,7 @@ private:
             const Index now = milliseconds_now();
             state_.tick(now);
             for (std::size_t i = 0; i < numbers.size(); ++i) {
-                if ((all[i + 2].revents & POLLOUT) != 0) readers_.at(numbers[i])->write();
+                if ((all[i + 2].revents & POLLOUT) != 0) readers_.at(numbers[i]).reader->write();
                 if ((all[i + 2].revents & ~POLLOUT) != 0) hear(numbers[i], now);
             }
             while (true) {
@@ -272,6 +207,7 @@ private:
         packet.ranks = static_cast<std::uint32_t>(group_.size());
         packet.checks_bytes = options_.check_bytes ? 1 : 0;
         std::unique_ptr<Reader> reader;
+        const std::string peer = peer_of(made.number());
         if (is_local_) {
             packet.bytes = std::ssize(text_);
             if (!send_packet(made, packet, description_->number())) return;
@@ -279,20 +215,27 @@ private:
         } else {
             Stream stream(std::move(made));
             stream.queue(packet, endpoints_ + "\n" + text_);
-            reader = remote_reader(std::move(stream), layout_);
+            reader = remote_reader(std::move(stream), own_.memory(), limit_);
         }
-        readers_.emplace(++last_reader_, std::move(reader));
+        readers_.emplace(++last_reader_, Connected{std::move(reader), ReadLog(peer)});
         state_.join(last_reader_, now);
     }
 
     void hear(std::size_t number, Index now) {
         while (true) {
-            const Reader::Heard heard = readers_.at(number)->hear();
+            Connected& one = readers_.at(number);
+            const Reader::Heard heard = one.reader->hear();
             if (heard.kind == Arrival::Kind::nothing) return;
+            if (heard.asks_status) {
+                one.reader->send_status(text_of(status_without(number)));
+                continue;
+            }
             if (heard.kind == Arrival::Kind::packet) {
+                one.log.said(heard.message, Clock::now());
                 state_.receive(number, heard.message, now);
                 continue;
             }
+            gone_reads_ += one.log.ended();
             state_.leave(number);  // closed, or it speaks another language
             readers_.erase(number);
             return;
@@ -311,9 +254,25 @@ private:
                 const auto reader = readers_.find(send->peer);
                 if (reader == readers_.end()) continue;
                 const bool grants = send->message.word == Word::granted;
-                reader->second->send(send->message, grants ? segments_.at(send->message.version) : nullptr);
+                if (grants) reader->second.log.granted(send->message, Clock::now());
+                reader->second.reader->send(send->message, grants ? segments_.at(send->message.version) : nullptr);
             }
         }
+    }
+
+    // The process that asks for the status is no reader.
+    RankStatus status_without(std::size_t asks) const {
+        RankStatus status;
+        status.newest = state_.newest();
+        status.tile_bytes = own_.bytes();
+        status.reads = gone_reads_;
+        for (const Index version : state_.kept())
+            status.versions.push_back({version, std::string(name(state_.state_of(version)))});
+        for (const auto& [number, one] : readers_) {
+            status.reads += one.log.ended();
+            if (number != asks) status.readers.push_back(one.log.status(one.reader->bytes()));
+        }
+        return status;
     }
 
     void wake() const {
@@ -322,23 +281,22 @@ private:
     }
 
     Group& group_;
-    const std::vector<NamedTensor> tensors_;
+    const OwnTiles own_;
     const std::vector<std::span<const std::byte>> tiles_;
     const PublishOptions options_;
-    const std::vector<Index> offsets_;
-    const DigestKeys keys_;
     std::optional<Segment> description_;
     std::string text_;       // of the tensors
     std::string endpoints_;  // of all ranks, one a line
     bool is_local_ = true;   // subscribers are on this machine
-    VersionMemory layout_;
     std::optional<Place> place_;
     Descriptor waker_;
     mutable std::mutex mutex_;
     PublisherState state_;
+    RateLimit limit_;
     std::map<Index, std::shared_ptr<Segment>> segments_;  // of the kept versions
     std::vector<std::shared_ptr<Segment>> spare_;
-    std::map<std::size_t, std::unique_ptr<Reader>> readers_;
+    std::map<std::size_t, Connected> readers_;
+    Index gone_reads_ = 0;  // of readers that have left
     std::size_t last_reader_ = 0;
     std::atomic<bool> stop_ = false;
     std::thread thread_;
@@ -352,12 +310,15 @@ Publisher::~Publisher() = default;
 Result<Publisher> Publisher::open(Group& group, const std::string& endpoint, std::span<const PublishedTensor> tensors,
                                   const PublishOptions& options) {
     std::vector<NamedTensor> named;
+    std::vector<DType> held;
     std::vector<std::span<const std::byte>> tiles;
     for (const PublishedTensor& tensor : tensors) {
         named.push_back({tensor.name, tensor.layout});
+        held.push_back(tensor.held.value_or(tensor.layout.dtype));
         tiles.push_back(tensor.tile);
     }
-    auto session = std::make_unique<Session>(group, std::move(named), std::move(tiles), options);
+    OwnTiles own(std::move(named), std::move(held), group.rank());
+    auto session = std::make_unique<Session>(group, std::move(own), std::move(tiles), options);
     RESHARD_CHECK(session->open(endpoint));
     return Publisher(std::move(session));
 }
@@ -369,5 +330,6 @@ Result<void> Publisher::commit(Index version, std::span<const std::span<const st
 Index Publisher::newest() const { return session_->newest(); }
 std::string Publisher::endpoint() const { return session_->endpoint(); }
 std::size_t Publisher::subscriber_count() const { return session_->subscriber_count(); }
+RankStatus Publisher::status() const { return session_->status(); }
 
 }  // namespace reshard::live

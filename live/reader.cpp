@@ -1,5 +1,6 @@
 #include "live/reader.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace reshard::live {
@@ -20,19 +21,38 @@ public:
         static_cast<void>(send_packet(socket_, packet, memory ? memory->number() : -1));
     }
 
+    // If memory is short there is no answer, and the question fails at its limit.
+    void send_status(const std::string& text) override {
+        const auto segment = Segment::make(std::ssize(text));
+        if (!segment) return;
+        std::ranges::copy(text, reinterpret_cast<char*>(segment->bytes().data()));
+        Packet packet;
+        packet.word = status_word;
+        packet.bytes = std::ssize(text);
+        static_cast<void>(send_packet(socket_, packet, segment->number()));
+    }
+
     [[nodiscard]] Heard hear() override {
         const Arrival arrival = receive_packet(socket_);
-        if (arrival.kind == Arrival::Kind::packet && !is_word(arrival.packet)) return {Arrival::Kind::strange, {}};
-        return {arrival.kind, message_of(arrival.packet)};
+        if (arrival.kind != Arrival::Kind::packet) return {arrival.kind};
+        if (arrival.packet.word == status_word) return {arrival.kind, {}, true};
+        if (!is_word(arrival.packet)) return {Arrival::Kind::strange};
+        const Message message = message_of(arrival.packet);
+        if (message.word == Word::want) bytes_ = arrival.packet.bytes;
+        return {arrival.kind, message};
     }
+
+    [[nodiscard]] Index bytes() const override { return bytes_; }
 
 private:
     Descriptor socket_;
+    Index bytes_ = 0;
 };
 
 class RemoteReader : public Reader {
 public:
-    RemoteReader(Stream stream, const VersionMemory& layout) : stream_(std::move(stream)), layout_(layout) {}
+    RemoteReader(Stream stream, const VersionMemory& layout, RateLimit& limit)
+        : stream_(std::move(stream)), layout_(layout), limit_(limit) {}
     [[nodiscard]] int number() const override { return stream_.number(); }
 
     // A grant is repeated when the lease is renewed. The rows are sent once.
@@ -48,10 +68,20 @@ public:
         write();
     }
 
+    void send_status(const std::string& text) override {
+        Packet packet;
+        packet.word = status_word;
+        stream_.queue(packet, text);
+        write();
+    }
+
+    [[nodiscard]] Index bytes() const override { return rows_ ? bytes_of(*rows_) : 0; }
+
     [[nodiscard]] Heard hear() override {
         while (true) {
             const Arrival arrival = stream_.receive();
-            if (arrival.kind != Arrival::Kind::packet) return {arrival.kind, {}};
+            if (arrival.kind != Arrival::Kind::packet) return {arrival.kind};
+            if (arrival.packet.word == status_word) return {arrival.kind, {}, true};
             if (is_word(arrival.packet)) {
                 const Message message = message_of(arrival.packet);
                 const bool ends = message.word == Word::release ? message.generation >= generation_
@@ -59,18 +89,20 @@ public:
                 if (ends) end();  // the memory may be used for another version from now on
                 return {rows_ ? arrival.kind : Arrival::Kind::strange, message};
             }
-            if (arrival.packet.word != rows_word || rows_) return {Arrival::Kind::strange, {}};
+            if (arrival.packet.word != rows_word || rows_) return {Arrival::Kind::strange};
             rows_ = rows_of(stream_.payload(), layout_.tiles);
-            if (!rows_) return {Arrival::Kind::strange, {}};
+            if (!rows_) return {Arrival::Kind::strange};
         }
     }
 
-    [[nodiscard]] bool has_to_write() const override { return walk_ || !stream_.is_flushed(); }
+    [[nodiscard]] bool has_to_write() const override {
+        return (walk_ && limit_.allows(Clock::now())) || !stream_.is_flushed();
+    }
 
     void write() override {
         for (int chunk = 0; chunk < chunks_at_once; ++chunk) {
             // hear() notices a closed connection.
-            if (!stream_.flush() || !stream_.is_flushed() || !walk_) return;
+            if (!stream_.flush() || !stream_.is_flushed() || !walk_ || !limit_.allows(Clock::now())) return;
             char* to = chunk_.data();
             const Index bytes = walk_->walk(chunk_bytes, [&](const Row& row, Index run, Index place, Index count) {
                 const Index from = layout_.offsets[static_cast<std::size_t>(row.array)] + row.source_offset +
@@ -78,6 +110,7 @@ public:
                 std::memcpy(to, memory_->bytes().data() + from, static_cast<std::size_t>(count));
                 to += count;
             });
+            limit_.spend(bytes, Clock::now());
             Packet packet;
             packet.word = data_word;
             packet.generation = generation_;
@@ -101,6 +134,7 @@ private:
 
     Stream stream_;
     const VersionMemory& layout_;
+    RateLimit& limit_;
     std::optional<std::vector<Row>> rows_;  // what this rank wants of each version
     Index generation_ = 0;                  // of the last grant
     std::optional<RowWalk> walk_;           // while bytes are sent
@@ -112,8 +146,8 @@ private:
 
 std::unique_ptr<Reader> local_reader(Descriptor socket) { return std::make_unique<LocalReader>(std::move(socket)); }
 
-std::unique_ptr<Reader> remote_reader(Stream stream, const VersionMemory& memory) {
-    return std::make_unique<RemoteReader>(std::move(stream), memory);
+std::unique_ptr<Reader> remote_reader(Stream stream, const VersionMemory& memory, RateLimit& limit) {
+    return std::make_unique<RemoteReader>(std::move(stream), memory, limit);
 }
 
 }  // namespace reshard::live

@@ -4,10 +4,12 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "live/row_walk.hpp"
 #include "live/tensors.hpp"
 #include "live/transport/packet.hpp"
+#include "live/transport/rate_limit.hpp"
 #include "live/transport/segment.hpp"
 #include "live/transport/stream.hpp"
 
@@ -21,12 +23,18 @@ public:
     /// Sends a message. `memory` is the memory of the version, if the message grants it. Never waits.
     virtual void send(const Message& message, const std::shared_ptr<Segment>& memory) = 0;
 
+    /// Sends the answer to a question for the status. Never waits.
+    virtual void send_status(const std::string& text) = 0;
+
     /// What it said, or that it is gone.
     struct Heard {
         Arrival::Kind kind = Arrival::Kind::nothing;
-        Message message;
+        Message message = {};
+        bool asks_status = false;  // instead of a message
     };
     [[nodiscard]] virtual Heard hear() = 0;
+
+    [[nodiscard]] virtual Index bytes() const = 0;  ///< of each version that it takes; 0: not known yet
 
     [[nodiscard]] virtual bool has_to_write() const { return false; }  ///< write() has work
     virtual void write() {}                                            ///< sends what fits, and not for long
@@ -41,6 +49,7 @@ struct VersionMemory {
     std::vector<Index> offsets;
     std::vector<Index> tiles;
 };
-[[nodiscard]] std::unique_ptr<Reader> remote_reader(Stream stream, const VersionMemory& memory);
+/// `limit` counts the bytes of all readers of the publisher's rank.
+[[nodiscard]] std::unique_ptr<Reader> remote_reader(Stream stream, const VersionMemory& memory, RateLimit& limit);
 
 }  // namespace reshard::live

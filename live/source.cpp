@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "src/base/interrupt.hpp"
-#include "src/base/printable.hpp"
 #include "src/base/try.hpp"
+#include "src/copy/kernels/dispatch.hpp"
 
 namespace reshard::live {
 namespace {
@@ -26,69 +26,17 @@ Layout after(Layout layout, Index ranks) {
 
 }  // namespace
 
-// Connects to one rank of the publisher. `text` gets what it says of itself.
-Result<Source::Peer> Source::meet(const std::string& endpoint, Packet& packet, std::string& text,
-                                  Clock::time_point end) {
-    const bool is_path = endpoint.find('/') != std::string::npos;
-    RESHARD_TRY(Descriptor & socket, connect_to(endpoint, is_path ? Kind::packets : Kind::stream, end));
-    Peer peer;
-    if (is_path)
-        peer.socket = std::move(socket);
-    else
-        peer.stream.emplace(std::move(socket));
-    const int number = peer.number();
-    Arrival arrival;
-    while (arrival.kind == Arrival::Kind::nothing) {
-        if (!wait_readable({&number, 1}, end))
-            return fail(Code::backend, fmt::format("{} is silent", in_quotes(endpoint)));
-        arrival = is_path ? receive_packet(peer.socket) : peer.stream->receive();
-    }
-    if (arrival.kind != Arrival::Kind::packet || arrival.packet.word != hello ||
-        arrival.descriptor.is_open() != is_path)
-        return fail(Code::backend,
-                    fmt::format("{} is no publisher of protocol {}", in_quotes(endpoint), protocol_number));
-    packet = arrival.packet;
-    if (!is_path) {
-        text = peer.stream->payload();
-        return peer;
-    }
-    RESHARD_TRY(const Segment& segment, Segment::open(std::move(arrival.descriptor), packet.bytes));
-    text.assign(reinterpret_cast<const char*>(segment.bytes().data()), static_cast<std::size_t>(packet.bytes));
-    return peer;
-}
-
-// Over TCP, the endpoints of all ranks stand before the tensors: one a line, and an empty line.
 Result<Source> Source::connect(const std::string& endpoint, std::span<const NamedTensor> wanted, Index rank,
                                std::chrono::milliseconds lease, Clock::time_point end) {
+    RESHARD_TRY(Met & met, meet(endpoint, end));
     Source source;
     source.lease_ = lease;
-    const bool is_path = endpoint.find('/') != std::string::npos;
-    std::string text;
-    std::vector<std::string> endpoints{is_path ? endpoint + ".0" : endpoint};
-    for (std::uint32_t peer = 0; peer < endpoints.size(); ++peer) {
-        Packet packet;
-        std::string said;
-        RESHARD_TRY(Peer & one, meet(endpoints[peer], packet, said, end));
-        if (peer == 0) {
-            text = said;
-            source.checks_bytes_ = packet.checks_bytes != 0;
-            std::string_view lines = text;
-            for (std::uint32_t next = 0; next < packet.ranks; ++next) {
-                if (next > 0) endpoints.push_back(fmt::format("{}.{}", endpoint, next));
-                if (is_path) continue;
-                const auto line = lines.substr(0, lines.find('\n'));
-                if (next > 0) endpoints.back() = line;
-                lines.remove_prefix(std::min(lines.size(), line.size() + 1));
-            }
-        }
-        if (packet.rank != peer || packet.ranks != endpoints.size() || said != text)
-            return fail(Code::mismatch, fmt::format("rank {} at {} is of another publisher than rank 0", peer,
-                                                    in_quotes(endpoints[peer])));
-        source.peers_.push_back(std::move(one));
-    }
-    const auto blank = is_path ? std::string::npos : text.find("\n\n");
-    RESHARD_ASSIGN(source.tensors_, tensors_of(std::string_view(text).substr(is_path ? 0 : blank + 2)));
+    source.tensors_ = std::move(met.tensors);
+    source.checks_bytes_ = met.checks_bytes;
+    for (Connection& one : met.ranks) source.peers_.emplace_back().line = std::move(one);
     RESHARD_CHECK(source.plan(wanted, rank));
+    for (const NamedTensor& one : wanted) source.wanted_bytes_.push_back(tile_bytes_of(one.layout, rank));
+    source.missing_ = source.wanted_bytes_;
     RESHARD_CHECK(source.send_rows(end));
     return source;
 }
@@ -97,12 +45,12 @@ Result<Source> Source::connect(const std::string& endpoint, std::span<const Name
 Result<void> Source::send_rows(Clock::time_point end) {
     for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
         Peer& peer = peers_[rank];
-        if (!peer.stream) continue;
+        if (!peer.line.stream) continue;
         Packet packet;
         packet.word = rows_word;
-        peer.stream->queue(packet, text_of(peer.rows, arrays_));
-        while (peer.stream->flush() && !peer.stream->is_flushed()) {
-            pollfd one{peer.number(), POLLOUT, 0};
+        peer.line.stream->queue(packet, text_of(peer.rows, arrays_));
+        while (peer.line.stream->flush() && !peer.line.stream->is_flushed()) {
+            pollfd one{peer.line.number(), POLLOUT, 0};
             if (Clock::now() >= end || Interrupt::raised())
                 return fail(Code::backend, fmt::format("rank {} of the publisher reads nothing", rank));
             poll(&one, 1, 100);
@@ -134,7 +82,7 @@ Result<void> Source::plan(std::span<const NamedTensor> wanted, Index rank) {
 std::optional<Source::News> Source::next() {
     for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
         if (peers_[rank].is_lost) continue;
-        auto news = peers_[rank].stream ? remote_news(rank) : local_news(rank);
+        auto news = peers_[rank].line.stream ? remote_news(rank) : local_news(rank);
         if (news) return news;
     }
     return std::nullopt;
@@ -145,13 +93,13 @@ Source::News Source::lose(std::size_t rank, const std::string& why) {
     peer.is_lost = true;
     const Index ended = peer.landing ? peer.landing->generation : 0;
     peer.landing.reset();
-    if (peer.stream) peer.stream.emplace(Descriptor());  // late bytes come no more
+    if (peer.line.stream) peer.line.stream.emplace(Descriptor());  // late bytes come no more
     return {rank, {}, ended, fmt::format("rank {} of the publisher is lost: {}", rank, why)};
 }
 
 std::optional<Source::News> Source::local_news(std::size_t rank) {
     Peer& peer = peers_[rank];
-    Arrival arrival = receive_packet(peer.socket);
+    Arrival arrival = receive_packet(peer.line.socket);
     if (arrival.kind == Arrival::Kind::nothing) return std::nullopt;
     if (arrival.kind != Arrival::Kind::packet || !is_word(arrival.packet))
         return lose(rank, "its connection is closed");
@@ -164,14 +112,14 @@ std::optional<Source::News> Source::local_news(std::size_t rank) {
 // The rows follow the grant, so nothing is read between the grant and fetch().
 std::optional<Source::News> Source::remote_news(std::size_t rank) {
     Peer& peer = peers_[rank];
-    static_cast<void>(peer.stream->flush());  // receive() notices a closed connection
+    static_cast<void>(peer.line.stream->flush());  // receive() notices a closed connection
     for (int packets = 0; packets < packets_at_once && !peer.is_granted; ++packets) {
-        const Arrival arrival = peer.stream->receive();
+        const Arrival arrival = peer.line.stream->receive();
         if (arrival.kind == Arrival::Kind::nothing) break;
         if (arrival.kind == Arrival::Kind::closed) return lose(rank, "its connection is closed");
         if (arrival.packet.word == data_word && arrival.kind == Arrival::Kind::packet) {
             if (!peer.landing || peer.landing->generation != arrival.packet.generation) continue;  // late
-            land(*peer.landing, peer.stream->payload());
+            land(*peer.landing, peer.line.stream->payload());
             if (!peer.landing->walk.is_over()) continue;
             peer.landing.reset();
             return News{rank, {}, arrival.packet.generation};
@@ -179,10 +127,10 @@ std::optional<Source::News> Source::remote_news(std::size_t rank) {
         Message message = message_of(arrival.packet);
         const bool grants = message.word == Word::granted;
         if (arrival.kind != Arrival::Kind::packet || !is_word(arrival.packet) ||
-            (grants && peer.stream->payload().size() != tensors_.size() * sizeof(std::uint64_t)))
+            (grants && peer.line.stream->payload().size() != tensors_.size() * sizeof(std::uint64_t)))
             return lose(rank, "it speaks another protocol");
         if (grants) {
-            message.content = content_of(reinterpret_cast<const std::byte*>(peer.stream->payload().data()));
+            message.content = content_of(reinterpret_cast<const std::byte*>(peer.line.stream->payload().data()));
             peer.is_granted = message.generation == peer.wanted && message.generation != peer.fetched;
         }
         return News{rank, message};
@@ -192,7 +140,7 @@ std::optional<Source::News> Source::remote_news(std::size_t rank) {
     return std::nullopt;
 }
 
-void Source::land(Landing& landing, std::string_view bytes) const {
+void Source::land(Landing& landing, std::string_view bytes) {
     landing.heard = Clock::now();
     const char* from = bytes.data();
     landing.walk.walk(std::ssize(bytes), [&](const Row& row, Index run, Index place, Index count) {
@@ -200,7 +148,13 @@ void Source::land(Landing& landing, std::string_view bytes) const {
             landing.offsets[static_cast<std::size_t>(row.array)] + row.target_offset + run * row.target_stride + place;
         std::memcpy(landing.target.data() + to, from, static_cast<std::size_t>(count));
         from += count;
+        missing_[static_cast<std::size_t>(row.array)] -= count;
     });
+}
+
+// Every element of a wanted tile comes once, since no rank of one job is a rank of the other.
+void Source::begin(Index generation) {
+    if (std::exchange(generation_, generation) != generation) missing_ = wanted_bytes_;
 }
 
 // The digest of the version is the sum over the wanted tensors.
@@ -231,7 +185,7 @@ Result<Message> Source::granted(Peer& peer, Arrival arrival) const {
 void Source::wait(Clock::time_point end) const {
     std::vector<int> numbers;
     for (const Peer& peer : peers_)
-        if (!peer.is_lost) numbers.push_back(peer.number());
+        if (!peer.is_lost) numbers.push_back(peer.line.number());
     static_cast<void>(wait_readable(numbers, end));
 }
 
@@ -239,14 +193,16 @@ void Source::send(std::size_t rank, const Message& message) {
     Peer& peer = peers_[rank];
     if (peer.is_lost) return;
     const bool releases = message.word == Word::release;
-    if (!peer.stream) {
-        static_cast<void>(send_packet(peer.socket, packet_of(message)));
+    if (!peer.line.stream) {
+        Packet packet = packet_of(message);
+        if (message.word == Word::want) packet.bytes = bytes_of(peer.rows);  // for the status of the session
+        static_cast<void>(send_packet(peer.line.socket, packet));
         // The memory of a version may be used for another one after its release.
         if (releases) peer.memory.reset();
         return;
     }
-    peer.stream->queue(packet_of(message));
-    static_cast<void>(peer.stream->flush());
+    peer.line.stream->queue(packet_of(message));
+    static_cast<void>(peer.line.stream->flush());
     peer.wanted = releases ? 0 : message.generation;
     peer.is_granted = peer.is_granted && !releases;
 }
@@ -254,7 +210,8 @@ void Source::send(std::size_t rank, const Message& message) {
 Result<bool> Source::fetch(std::size_t rank, const Fetch& fetch, std::span<std::byte> target,
                            std::span<const Index> offsets) {
     Peer& peer = peers_[rank];
-    if (peer.stream) {
+    begin(fetch.generation);
+    if (peer.line.stream) {
         peer.is_granted = false;
         peer.fetched = fetch.generation;
         if (peer.is_lost) return fail(Code::backend, fmt::format("rank {} of the publisher is lost", rank));
@@ -265,13 +222,16 @@ Result<bool> Source::fetch(std::size_t rank, const Fetch& fetch, std::span<std::
     if (!peer.memory || peer.memory->first != fetch.version)
         return fail(Code::backend,
                     fmt::format("rank {} of the publisher has granted another version than {}", rank, fetch.version));
+    const Store store = store_for(std::ssize(target));
+    const auto copy = copy_kernels().rows[static_cast<std::size_t>(store)];
     for (const Row& row : peer.rows) {
         const auto array = static_cast<std::size_t>(arrays_[static_cast<std::size_t>(row.array)]);
         const std::byte* from = peer.memory->second.bytes().data() + peer.offsets[array] + row.source_offset;
         std::byte* to = target.data() + offsets[static_cast<std::size_t>(row.array)] + row.target_offset;
-        for (Index run = 0; run < row.runs; ++run, from += row.source_stride, to += row.target_stride)
-            std::memcpy(to, from, static_cast<std::size_t>(row.run_bytes));
+        copy({row.runs, row.run_bytes, row.source_stride, row.target_stride}, from, to);
+        missing_[static_cast<std::size_t>(row.array)] -= row.run_bytes * row.runs;
     }
+    if (store == Store::streaming) store_fence();
     return true;
 }
 

@@ -6,12 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "live/meeting.hpp"
 #include "live/protocol/message.hpp"
 #include "live/row_walk.hpp"
-#include "live/tensors.hpp"
-#include "live/transport/packet.hpp"
 #include "live/transport/segment.hpp"
-#include "live/transport/stream.hpp"
 #include "reshard/model/rows.hpp"
 
 namespace reshard::live {
@@ -27,6 +25,10 @@ public:
     [[nodiscard]] std::size_t rank_count() const { return peers_.size(); }
     [[nodiscard]] bool checks_bytes() const { return checks_bytes_; }
     [[nodiscard]] Index array(std::size_t tensor) const { return arrays_[tensor]; }  ///< its number at the publisher
+
+    /// Bytes of each wanted tensor that have not come yet, in the last generation of fetch().
+    [[nodiscard]] const std::vector<Index>& missing() const { return missing_; }
+    [[nodiscard]] Index generation() const { return generation_; }  ///< of the last fetch(); 0: none
 
     /// A message of a rank of the publisher, the generation whose rows have all come from it, or why it is lost.
     struct News {
@@ -55,8 +57,7 @@ private:
         Clock::time_point heard;  // the last bytes
     };
     struct Peer {
-        Descriptor socket;             // on this machine, or
-        std::optional<Stream> stream;  // over TCP
+        Connection line;
         bool is_lost = false;
         std::vector<Row> rows = {};
         std::vector<Index> offsets = {};                       // of its tiles in a version's memory
@@ -65,10 +66,7 @@ private:
         Index wanted = 0;         // the generation that is asked for; 0: none
         Index fetched = 0;        // the last generation of fetch()
         bool is_granted = false;  // its grant was returned, and fetch() was not called yet
-        [[nodiscard]] int number() const { return stream ? stream->number() : socket.number(); }
     };
-    [[nodiscard]] static Result<Peer> meet(const std::string& endpoint, Packet& packet, std::string& text,
-                                           Clock::time_point end);
     [[nodiscard]] Result<void> plan(std::span<const NamedTensor> wanted, Index rank);
     [[nodiscard]] Result<void> send_rows(Clock::time_point end);
     [[nodiscard]] std::optional<News> local_news(std::size_t rank);
@@ -76,12 +74,16 @@ private:
     [[nodiscard]] News lose(std::size_t rank, const std::string& why);
     [[nodiscard]] Result<Message> granted(Peer& peer, Arrival arrival) const;
     [[nodiscard]] std::uint64_t content_of(const std::byte* digests) const;
-    void land(Landing& landing, std::string_view bytes) const;
+    void land(Landing& landing, std::string_view bytes);
+    void begin(Index generation);
 
     std::chrono::milliseconds lease_{};
     std::vector<Peer> peers_;
     std::vector<NamedTensor> tensors_;  // of the publisher
     std::vector<Index> arrays_;         // of each wanted tensor, the index into tensors_
+    std::vector<Index> wanted_bytes_;   // of each wanted tensor, on this rank
+    std::vector<Index> missing_;
+    Index generation_ = 0;  // of `missing_`
     bool checks_bytes_ = false;
 };
 

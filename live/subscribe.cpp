@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 #include <optional>
 
 #include "live/protocol/subscriber_state.hpp"
@@ -88,6 +89,7 @@ private:
         offsets_ = tile_offsets(tensors_, rank_);
         for (auto& buffer : buffers_) buffer.resize(static_cast<std::size_t>(offsets_.back()));
         source_.reset();
+        reported_ = 0;
         RESHARD_TRY(Source & source,
                     Source::connect(endpoint_, tensors_, rank_, options_.lease, Clock::now() + options_.connect_limit));
         source_.emplace(std::move(source));
@@ -108,6 +110,7 @@ private:
     // Runs until the state machine has finished. After `end` it waits for no newer version.
     Result<Index> drive(Clock::time_point end) {
         while (true) {
+            report();
             bool acted = false;
             std::optional<Finished> finished;
             for (const Action& action : state_->take()) {
@@ -138,6 +141,28 @@ private:
         source_->wait(std::min(end, tick));
     }
 
+    // Tells the caller what has come of the version that is read.
+    void report() {
+        if (!options_.progress && !options_.arrived) return;
+        if (std::exchange(reported_, source_->generation()) != source_->generation()) {
+            next_tensor_ = 0;
+            received_ = -1;
+        }
+        if (reported_ == 0) return;
+        const std::vector<Index>& missing = source_->missing();
+        Index bytes = 0;
+        for (std::size_t i = 0; i < tensors_.size(); ++i) bytes += static_cast<Index>(tile_size(i));
+        const Index received = bytes - std::accumulate(missing.begin(), missing.end(), Index{0});
+        if (std::exchange(received_, received) != received && options_.progress) options_.progress(received, bytes);
+        for (; next_tensor_ < tensors_.size() && missing[next_tensor_] == 0; ++next_tensor_)
+            if (options_.arrived) options_.arrived(next_tensor_, hidden_tile(next_tensor_));
+    }
+
+    [[nodiscard]] std::span<const std::byte> hidden_tile(std::size_t tensor) const {
+        return std::span<const std::byte>(buffers_[1 - visible_])
+            .subspan(static_cast<std::size_t>(offsets_[tensor]), tile_size(tensor));
+    }
+
     void hear() {
         while (const auto news = source_->next()) {
             if (news->message)
@@ -163,9 +188,8 @@ private:
     std::uint64_t content() const {
         std::uint64_t sum = 0;
         for (std::size_t i = 0; source_->checks_bytes() && i < tensors_.size(); ++i) {
-            const auto tile = std::span<const std::byte>(buffers_[1 - visible_])
-                                  .subspan(static_cast<std::size_t>(offsets_[i]), tile_size(i));
-            sum = added(sum, digest_part(keys_, tensors_[i].layout, rank_, tile, source_->array(i)).value_or(0));
+            sum = added(sum,
+                        digest_part(keys_, tensors_[i].layout, rank_, hidden_tile(i), source_->array(i)).value_or(0));
         }
         return sum;
     }
@@ -193,6 +217,9 @@ private:
     std::optional<Source> source_;
     std::optional<SubscriberState> state_;
     const DigestKeys keys_;
+    Index reported_ = 0;           // the generation that report() speaks of
+    Index received_ = 0;           // bytes that it has told of
+    std::size_t next_tensor_ = 0;  // the first that it has not told of
 };
 
 Subscriber::Subscriber(std::unique_ptr<Session> session) : session_(std::move(session)) {}

@@ -14,6 +14,7 @@
 #include "files/wanted.hpp"
 #include "reshard/files/load.hpp"
 #include "src/base/try.hpp"
+#include "src/model/rules/rule_ends.hpp"
 
 namespace reshard::files {
 

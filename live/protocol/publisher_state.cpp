@@ -9,6 +9,22 @@
 
 namespace reshard::live {
 
+std::string_view name(VersionState state) {
+    switch (state) {
+        case VersionState::staged:
+            return "staged";
+        case VersionState::ready:
+            return "ready";
+        case VersionState::active:
+            return "active";
+        case VersionState::releasing:
+            return "releasing";
+        case VersionState::none:
+            break;
+    }
+    return "none";
+}
+
 Result<void> PublisherState::stage(Index version) {
     if (version <= last_staged_)
         return fail(Code::usage, fmt::format("version {} is committed after version {}; versions must grow from 1 on",
@@ -90,6 +106,12 @@ VersionState PublisherState::state_of(Index version) const {
     if (version == staged_) return VersionState::staged;
     if (readers_of(version) == 0) return VersionState::ready;
     return version == newest_ ? VersionState::active : VersionState::releasing;
+}
+
+std::vector<Index> PublisherState::kept() const {
+    std::vector<Index> versions;
+    for (const auto& [version, one] : kept_) versions.push_back(version);
+    return versions;
 }
 
 std::size_t PublisherState::reader_count() const {

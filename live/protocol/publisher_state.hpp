@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <string_view>
 #include <vector>
 
 #include "live/protocol/message.hpp"
@@ -17,6 +18,8 @@ enum class VersionState {
     active,     ///< ready, and a subscriber reads it
     releasing,  ///< a newer version is ready; it stays because a subscriber reads it
 };
+
+[[nodiscard]] std::string_view name(VersionState state);  ///< its enumerator
 
 /// Keeps the newest ready version, the one before it, and every version with a lease. The content of a kept version
 /// never changes, so a late reader reads old bytes and never mixed ones. Times are milliseconds of any one clock.
@@ -39,6 +42,7 @@ public:
     [[nodiscard]] std::vector<Action> take();  ///< Send and Drop, in order; each is returned once
 
     [[nodiscard]] VersionState state_of(Index version) const;
+    [[nodiscard]] std::vector<Index> kept() const;          ///< versions with memory, oldest first
     [[nodiscard]] Index newest() const { return newest_; }  ///< ready; 0: none
     [[nodiscard]] std::size_t reader_count() const;         ///< subscribers' ranks with a lease
 

@@ -216,6 +216,23 @@ std::string host_name() {
     return name;
 }
 
+std::string peer_of(int number) {
+    sockaddr_storage storage{};
+    socklen_t length = sizeof storage;
+    auto* const any = reinterpret_cast<sockaddr*>(&storage);
+    if (getpeername(number, any, &length) == 0 && storage.ss_family != AF_UNIX) {
+        char host[NI_MAXHOST] = {};
+        char port[NI_MAXSERV] = {};
+        if (getnameinfo(any, length, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+            return fmt::format("{}:{}", host, port);
+    }
+    ucred process{};
+    length = sizeof process;
+    if (getsockopt(number, SOL_SOCKET, SO_PEERCRED, &process, &length) == 0 && process.pid > 0)
+        return fmt::format("process {}", process.pid);
+    return "unknown";
+}
+
 bool wait_readable(std::span<const int> descriptors, Clock::time_point end) {
     std::vector<pollfd> all;
     for (const int one : descriptors) all.push_back({one, POLLIN, 0});

@@ -72,6 +72,9 @@ private:
 /// The name by which other machines find this one. The loopback address, if its name has no address.
 [[nodiscard]] std::string host_name();
 
+/// The process at the other end of a Unix socket, or the address at the other end of a TCP connection.
+[[nodiscard]] std::string peer_of(int number);
+
 /// Waits until one of the descriptors can be read or is closed. False: nothing until `end`, or interrupted.
 [[nodiscard]] bool wait_readable(std::span<const int> descriptors, Clock::time_point end);
 

@@ -13,8 +13,8 @@ one order. A process that dies is an error on all survivors, which names it. doc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy
 
@@ -83,8 +83,12 @@ def _job_of(job: Any, timeout: float = 60.0) -> Any:
 class Publisher:
     """Publishes versions of this job's arrays. publish makes it. A context: leaving it closes the connections."""
 
-    def __init__(self, job: Any, endpoint: str, tensors: Mapping[str, Any], lease: float, check_bytes: bool) -> None:
-        self._out = _module().Publisher(_job_of(job), endpoint, dict(tensors), _milliseconds("lease", lease), check_bytes)
+    def __init__(self, job: Any, endpoint: str, tensors: Mapping[str, Any], rules: str | None,
+                 shapes: Mapping[str, Sequence[int]] | None, cast: Any, lease: float, bytes_per_second: int | None,
+                 check_bytes: bool) -> None:
+        self._out = _module().Publisher(_job_of(job), endpoint, dict(tensors), rules, dict(shapes or {}),
+                                        dict(cast) if isinstance(cast, Mapping) else cast, _milliseconds("lease", lease),
+                                        int(bytes_per_second or 0), check_bytes)
 
     def commit(self, version: int, arrays: Mapping[str, Any] | None = None) -> None:
         """Copies this rank's arrays and offers them as a version. They may change when it returns. Collective.
@@ -123,16 +127,30 @@ class Publisher:
         self.close()
 
 
+def _tile(flat: Any, layout: Layout, rank: int) -> numpy.ndarray:
+    return flat.view(layout.numpy_dtype).reshape(layout.tile_shape(rank))
+
+
 class Subscriber:
     """The newest whole version that this job has taken. subscribe makes it. A context: leaving it closes the connections."""
 
-    def __init__(self, job: Any, endpoint: str, tensors: Mapping[str, Layout], lease: float, connect_timeout: float) -> None:
+    def __init__(self, job: Any, endpoint: str, tensors: Mapping[str, Layout] | None, rules: str | None, lease: float,
+                 connect_timeout: float, progress: Callable[[int, int], Any] | None,
+                 arrived: Callable[[str, numpy.ndarray], Any] | None) -> None:
         group = _job_of(job, connect_timeout)
-        self._rank = group.rank
-        self._layouts = dict(tensors)
+        self._rank = rank = group.rank
+        self._layouts: dict[str, Layout] = {}
+        layouts = self._layouts  # not self, which would never be freed
+
+        def tell(place: int, flat: Any) -> None:
+            name = list(layouts)[place]
+            arrived(name, _tile(flat, layouts[name], rank))  # type: ignore[misc]
+
+        self._into = _module().Subscriber(group, endpoint, None if tensors is None else dict(tensors), rules,
+                                          _milliseconds("lease", lease), _milliseconds("connect_timeout", connect_timeout),
+                                          progress, tell if arrived is not None else None)
+        layouts.update(self._into.layouts)
         self._places = {name: place for place, name in enumerate(self._layouts)}
-        self._into = _module().Subscriber(group, endpoint, self._layouts, _milliseconds("lease", lease),
-                                          _milliseconds("connect_timeout", connect_timeout))
 
     def update(self, timeout: float | None = None) -> int:
         """Waits for a version that is newer than `version`, takes it, and returns its number, the same on all ranks.
@@ -155,8 +173,12 @@ class Subscriber:
         """This rank's tile, read-only. Copy it to keep it: its memory changes at the second update after this one.
         Errors: KeyError; InputError (no version yet); BackendError (the result of the last vote is unknown)."""
         layout = self._layouts[name]
-        flat = self._into.tile(self._places[name])
-        return flat.view(layout.numpy_dtype).reshape(layout.tile_shape(self._rank))
+        return _tile(self._into.tile(self._places[name]), layout, self._rank)
+
+    @property
+    def layouts(self) -> dict[str, Layout]:
+        """The layout of each tensor at this job, by name."""
+        return dict(self._layouts)
 
     def __iter__(self) -> Any:
         return iter(self._layouts)
@@ -180,30 +202,75 @@ class Subscriber:
         self.close()
 
 
-def publish(job: Any, endpoint: str, tensors: Mapping[str, Any], *, lease: float = 30.0,
-            check_bytes: bool = True) -> Publisher:
+def publish(job: Any, endpoint: str, tensors: Mapping[str, Any], *, rules: str | None = None,
+            shapes: Mapping[str, Sequence[int]] | None = None, cast: Any = None, lease: float = 30.0,
+            bytes_per_second: int | None = None, check_bytes: bool = True) -> Publisher:
     """Offers arrays of this job to subscribers. Collective over the job.
 
-    job: None, a communicator of mpi4py, or what join_group returns. endpoint: a path, "/run/weights", if subscribers are on
-    this machine: rank r listens at the Unix socket `endpoint`.r, and subscribers read shared memory. Or "host:port" for
-    subscribers anywhere, who receive over TCP: rank 0 listens there, and the others at free ports. tensors: by name, a pair of a Layout, whose device r is rank r, and this rank's tile: an array of numpy, or
-    of another library through DLPack, on the host. Or a Layout alone, if each commit brings the array. lease: a reader
-    or publisher that is silent for so many seconds counts as lost; at least 0.1. check_bytes: each version has a digest that
-    subscribers compare, which costs one pass over the arrays.
-    Errors, on all ranks: InputError (bad names, arrays, layouts, lease); UnsupportedError (an array on a GPU, unreduced
-    axes); BackendError (another process listens there, a rank is lost).
+    job: None, a communicator of mpi4py, or what join_group returns. endpoint: a path, "/run/weights", if subscribers
+    are on this machine: rank r listens at the Unix socket `endpoint`.r, and subscribers read shared memory. Or
+    "host:port" for subscribers anywhere, who receive over TCP: rank 0 listens there, and the others at free ports.
+    tensors: by name, a pair of a Layout, whose device r is rank r, and this rank's tile: an array of numpy, or of
+    another library through DLPack, on the host. Or a Layout alone, if each commit brings the array. rules: a text whose
+    `source` lines give the layouts. Then tensors has this rank's array by name, and shapes the shape of each whole
+    tensor. A tensor that shapes does not name is whole on each rank. cast: an element type for all floating tensors, or
+    a dict of types by name. Commits cast to it, so that subscribers see this type. lease: a reader or publisher that is
+    silent for so many seconds counts as lost; at least 0.1. bytes_per_second: this rank sends at most so many over TCP, to
+    all subscribers together; None: no limit. check_bytes: each version has a digest that subscribers compare, which costs
+    one pass over the arrays.
+    Errors, on all ranks: InputError (bad names, arrays, layouts, rules, lease); UnsupportedError (an array on a GPU,
+    unreduced axes, a cast between such types); BackendError (another process listens there, a rank is lost).
     """
-    return Publisher(job, endpoint, tensors, lease, check_bytes)
+    return Publisher(job, endpoint, tensors, rules, shapes, cast, lease, bytes_per_second, check_bytes)
 
 
-def subscribe(job: Any, endpoint: str, tensors: Mapping[str, Layout], *, lease: float = 30.0,
-              connect_timeout: float = 60.0) -> Subscriber:
+def subscribe(job: Any, endpoint: str, tensors: Mapping[str, Layout] | None = None, *, rules: str | None = None,
+              lease: float = 30.0, connect_timeout: float = 60.0, progress: Callable[[int, int], Any] | None = None,
+              arrived: Callable[[str, numpy.ndarray], Any] | None = None) -> Subscriber:
     """Connects to a publisher. Collective over the job.
 
-    job: as for publish. endpoint: the publisher's, a path or "host:port". tensors: by name, the Layout that this job wants; device r is
-    rank r. Any part of the publisher's tensors may be wanted. lease: a process that is silent for so many seconds counts as
-    lost, so all ranks make a call within this time of each other. connect_timeout: seconds until the publisher must be
-    there. Errors, on all ranks: InputError (a tensor that the publisher does not have, or of another shape or type);
-    BackendError (no publisher in time, another protocol, a rank is lost).
+    job: as for publish. endpoint: the publisher's, a path or "host:port". tensors: by name, the Layout that this job
+    wants; device r is rank r. Any part of the publisher's tensors may be wanted. rules: in place of tensors, a text
+    whose `target` lines give layouts and names to the publisher's tensors; what they drop is not taken. lease: a
+    process that is silent for so many seconds counts as lost, so all ranks make a call within this time of each other.
+    connect_timeout: seconds until the publisher must be there. progress: called during an update with the bytes of this
+    rank that have come, and their number in all. arrived: called with the name and the array of each tensor when it has
+    come, in the order of the tensors, before the ranks agree on the version. The array is void if the update fails, and
+    arrays come again, from the first one on, if the version is gone before it is whole. An exception of the two is raised
+    after the update. Errors, on all ranks: InputError (a tensor that the
+    publisher does not have, or of another shape or type); BackendError (no publisher in time, another protocol, a rank
+    is lost).
     """
-    return Subscriber(job, endpoint, tensors, lease, connect_timeout)
+    return Subscriber(job, endpoint, tensors, rules, lease, connect_timeout, progress, arrived)
+
+
+def offered(endpoint: str, timeout: float = 60.0) -> dict[str, Layout]:
+    """The tensors of a publisher: by name, the Layout over its ranks. Any process may ask.
+
+    timeout: seconds until the publisher must be there. Errors: BackendError (no publisher, another protocol).
+    """
+    return _module().offered(endpoint, _milliseconds("timeout", timeout))
+
+
+class ReaderStatus(NamedTuple):
+    """A process that is connected to one rank of a publisher."""
+    peer: str  #: "process 4711" on the same machine, its address over TCP
+    reads: int  #: the version that it reads now; 0: none
+    last: int  #: the version of its last read that has ended; 0: none
+    bytes: int  #: of each version that it takes from this rank; 0 until its first read
+    seconds: float  #: that its last read took, with the vote of its job
+
+
+class RankStatus(NamedTuple):
+    """The state of one rank of a publisher."""
+    newest: int  #: the newest version; 0: none
+    tile_bytes: int  #: of one version in its memory
+    reads: int  #: that have ended since it opened, of all versions
+    versions: dict[int, str]  #: versions that it keeps: staged, ready, active (read) or releasing (read, and not the newest)
+    readers: list[ReaderStatus]  #: in the order in which they came
+
+
+def status(endpoint: str, timeout: float = 60.0) -> list[RankStatus]:
+    """The state of each rank of a publisher, by rank. Any process may ask. Errors: as offered."""
+    ranks = _module().status(endpoint, _milliseconds("timeout", timeout))
+    return [RankStatus(*rest, [ReaderStatus(*one) for one in readers]) for *rest, readers in ranks]

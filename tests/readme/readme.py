@@ -13,8 +13,8 @@ import subprocess
 import sys
 import tempfile
 
-# These start this very test, or change the machine; ./dev itself is what a person runs.
-NOT_RUN = re.compile(r"(\./dev|sudo|apt-get|apt|git clone|cd|cmake|ctest|pip)\b")
+# These start this very test, change the machine, or start jobs of Python, which tests/python runs. A person runs ./dev.
+NOT_RUN = re.compile(r"(\./dev|sudo|apt-get|apt|git clone|cd|cmake|ctest|pip|for rank in|python rules)\b")
 MEASURED = re.compile(r"\breshard (run|bench)\b")
 
 

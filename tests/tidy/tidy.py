@@ -82,8 +82,10 @@ HEADERS = {
     "files/load": ["files/convert", "backends/backend"],
     "files/program": ["program/script"],
     "live/group": ["planner/integer", "result"],
-    "live/publish": ["live/group", "layout"],
+    "live/status": ["layout"],
+    "live/publish": ["live/group", "live/status"],
     "live/subscribe": ["live/group", "layout"],
+    "live/rules": ["live/status", "live/subscribe", "model/rules"],
     "reshard": ["redistribute", "text"],
     "c/tables": [],
     "c/base": ["c/tables"],
@@ -115,7 +117,7 @@ MPI = ["backends/mpi/base", "backends/mpi/shm", "backends/mpi/messages", "backen
 NCCL = ["backends/nccl/base", "backends/nccl/kernels", "backends/nccl/prepare", "backends/nccl/launch", "backends/nccl"]
 FILES = ["files/base", "files/formats", "files/engine", "files", "files/ranks"]
 TOOL = ["tool/console", "tool/request", "tool/ranks", "tool/output", "tool/data", "tool/commands", "tool/commands/arguments",
-        "tool/commands/calibrate", "tool/commands/explain", "tool/commands/schedule", "tool"]
+        "tool/commands/calibrate", "tool/commands/explain", "tool/commands/live", "tool/commands/schedule", "tool"]
 C = ["bindings/c", "bindings/c/files", "bindings/c/mpi", "bindings/c/nccl"]
 ROOMS = {
     "src/base": ([], ["planner/integer", "result"]),
@@ -158,7 +160,7 @@ ROOMS = {
        for floor, room in enumerate(FILES)},
     "live/protocol": ([], ["model/digest"]),
     "live/transport": (["live/protocol"], ["live/group"]),
-    "live": (["live/protocol", "live/transport"], ["text", "model/digest", "live/publish", "live/subscribe"]),
+    "live": (["live/protocol", "live/transport", "src/model/rules", *KERNELS], ["text", "model/digest", "live/publish", "live/rules", "live/status", "live/subscribe"]),
     "report": ([], ALL),
     **{room: ([*KERNELS, "src/schedule", "src/text", "files/base", "files/formats", "files/engine", "files",
                "backends/baseline", *MPI,

@@ -68,6 +68,12 @@ struct Arguments {
     bool chain = false;                       ///< schedule: what the end waits for
     bool frontier = false;                    ///< schedule: the end under several limits
     std::optional<Index> script = {};         ///< schedule: the device whose part is printed
+    std::string endpoint;                     ///< live: of the publisher
+    Index version = 1;                        ///< live publish: the number of the checkpoint
+    bool watch = false;                       ///< live publish: offer the checkpoints that come later, too
+    Index readers = 0;                        ///< live publish: end after so many reads; 0: until a signal
+    bool follow = false;                      ///< live subscribe: go on with newer versions
+    Index patience = 300;                     ///< live: seconds of a wait
     std::vector<std::string> compared;        ///< schedule: programs that are compared, files or by name
 };
 

@@ -29,6 +29,11 @@ Result<int> plan_rows(const Arguments& arguments);
 Result<int> inspect(const Arguments& arguments);
 Result<int> convert(const Arguments& arguments);
 
+/// Versions of a checkpoint from one job to another.
+Result<int> live_publish(const Arguments& arguments);
+Result<int> live_subscribe(const Arguments& arguments);
+Result<int> live_status(const Arguments& arguments);
+
 /// `plan --batch`: one problem a line on stdin, one answer a line on stdout, in the same order.
 int batch();
 

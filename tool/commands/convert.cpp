@@ -1,5 +1,5 @@
 // `reshard convert`: files in one sharding become files in another.
-#include "reshard/files/convert.hpp"
+#include "tool/commands/convert.hpp"
 
 #include <chrono>
 
@@ -21,40 +21,6 @@ Result<Index> bytes_or(const char* option, const std::string& text, Index otherw
     if (text.empty()) return otherwise;
     return in(option, parse_bytes(text));
 }
-
-Result<files::ConvertOptions> options_for(const Arguments& arguments) {
-    files::ConvertOptions options;
-    if (!arguments.form.empty()) {
-        RESHARD_ASSIGN(options.form, in("--to", files::parse_form(arguments.form)));
-    } else {
-        options.form = files::form_of_path(arguments.into);
-    }
-    options.chunks = arguments.chunks;
-    options.shards = arguments.shards;
-    options.codec = arguments.codec;
-    options.scratch = arguments.scratch;
-    if (!arguments.rules.empty()) {
-        RESHARD_ASSIGN(options.rules, in("--rules", read_text(arguments.rules)));
-    }
-    if (!arguments.list.empty()) {
-        RESHARD_TRY(const auto& text, read_list_text(arguments.list));
-        RESHARD_ASSIGN(options.list, in("--list", parse_tensors(text)));
-    }
-    for (const std::string& text : arguments.casts) {
-        RESHARD_TRY(auto& cast, in("--cast", files::parse_cast(text)));
-        options.casts.push_back(std::move(cast));
-    }
-    RESHARD_ASSIGN(options.memory, bytes_or("--memory", arguments.memory, options.memory));
-    RESHARD_ASSIGN(options.granule, bytes_or("--granule", arguments.granule, options.granule));
-    RESHARD_ASSIGN(options.file_bytes_max, bytes_or("--file-bytes", arguments.file_bytes, options.file_bytes_max));
-    options.jobs = arguments.jobs;
-    options.verify = arguments.verify;
-    options.resume = arguments.resume;
-    options.dry_run = arguments.dry_run;
-    return options;
-}
-
-std::string plural(Index count, const char* one) { return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s"); }
 
 std::string sentence(const files::Converted& done, bool dry_run) {
     const auto ratio =
@@ -92,8 +58,42 @@ Json as_json(const files::Converted& done) {
 
 }  // namespace
 
+Result<files::ConvertOptions> file_options(const Arguments& arguments) {
+    files::ConvertOptions options;
+    if (!arguments.form.empty()) {
+        RESHARD_ASSIGN(options.form, in("--to", files::parse_form(arguments.form)));
+    } else {
+        options.form = files::form_of_path(arguments.into);
+    }
+    options.chunks = arguments.chunks;
+    options.shards = arguments.shards;
+    options.codec = arguments.codec;
+    options.scratch = arguments.scratch;
+    if (!arguments.rules.empty()) {
+        RESHARD_ASSIGN(options.rules, in("--rules", read_text(arguments.rules)));
+    }
+    if (!arguments.list.empty()) {
+        RESHARD_TRY(const auto& text, read_list_text(arguments.list));
+        RESHARD_ASSIGN(options.list, in("--list", parse_tensors(text)));
+    }
+    for (const std::string& text : arguments.casts) {
+        RESHARD_TRY(auto& cast, in("--cast", files::parse_cast(text)));
+        options.casts.push_back(std::move(cast));
+    }
+    RESHARD_ASSIGN(options.memory, bytes_or("--memory", arguments.memory, options.memory));
+    RESHARD_ASSIGN(options.granule, bytes_or("--granule", arguments.granule, options.granule));
+    RESHARD_ASSIGN(options.file_bytes_max, bytes_or("--file-bytes", arguments.file_bytes, options.file_bytes_max));
+    options.jobs = arguments.jobs;
+    options.verify = arguments.verify;
+    options.resume = arguments.resume;
+    options.dry_run = arguments.dry_run;
+    return options;
+}
+
+std::string plural(Index count, const char* one) { return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s"); }
+
 Result<int> convert(const Arguments& arguments) {
-    RESHARD_TRY(auto& options, options_for(arguments));
+    RESHARD_TRY(auto& options, file_options(arguments));
     using Clock = std::chrono::steady_clock;
     const auto begin = Clock::now();
     Progress progress(!arguments.json);

@@ -55,6 +55,9 @@ constexpr auto examples = std::to_array<Pair>({
     {"convert",
      "  reshard run --backend local --mesh x=2 'f32[64@x,48]' 'f32[64,48@x]' --output whole.npy\n"
      "  reshard convert whole.npy columns.zarr --chunks 64,16 --memory 128MiB --verify\n"},
+    {"live",
+     "  reshard run --backend local --mesh x=2 'f32[64@x,48]' 'f32[64,48@x]' --output whole.npy\n"
+     "  (reshard live publish whole.npy ./weights --readers 1 &) ; reshard live subscribe ./weights taken.npy\n"},
 });
 
 }  // namespace

@@ -3,12 +3,14 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "reshard/layout.hpp"
 #include "reshard/live/group.hpp"
+#include "reshard/live/status.hpp"
 
 namespace reshard::live {
 
@@ -17,6 +19,7 @@ struct PublishedTensor {
     std::string name;                      ///< without blanks; the subscriber asks for it by this name
     Layout layout;                         ///< over the ranks of the job: device r is rank r
     std::span<const std::byte> tile = {};  ///< dense and row-major; read by commit(version). Empty: commit brings it
+    std::optional<DType> held = {};  ///< the element type of tiles, if it is another: commit casts to the layout's
 };
 
 /// Options of a publisher.
@@ -25,6 +28,7 @@ struct PublishOptions {
     /// the same time. At least 100 ms.
     std::chrono::milliseconds lease = std::chrono::seconds(30);
     bool check_bytes = true;  ///< each version has a digest that every subscriber compares; costs one pass over tiles
+    Index bytes_per_second = 0;  ///< that this rank sends over TCP at most, to all readers together; 0: no limit
 };
 
 /// Publishes versions. Subscribers take them from shared memory or over TCP, each at its own time. One thread of its
@@ -37,8 +41,8 @@ public:
     /// subscribers on this machine read shared memory. Otherwise it is `host:port`, and subscribers anywhere receive
     /// their rows over TCP: rank 0 listens there, and the others at free ports. Host 0.0.0.0 is every network of this
     /// machine; port 0 is a free one. Collective over the group, which must outlive the publisher. Errors on all ranks:
-    /// usage, mismatch (bad names, tiles or layouts; ranks that name different tensors); unsupported (unreduced axes);
-    /// backend (another process listens there; a rank is lost).
+    /// usage, mismatch (bad names, tiles or layouts; ranks that name different tensors); unsupported (unreduced axes, a
+    /// cast); backend (another process listens there; a rank is lost).
     [[nodiscard]] static Result<Publisher> open(Group& group, const std::string& endpoint,
                                                 std::span<const PublishedTensor> tensors,
                                                 const PublishOptions& options = {});
@@ -60,6 +64,7 @@ public:
     [[nodiscard]] std::string endpoint() const;
     [[nodiscard]] Index newest() const;                  ///< the last version that was offered; 0: none
     [[nodiscard]] std::size_t subscriber_count() const;  ///< processes that are connected to this rank
+    [[nodiscard]] RankStatus status() const;             ///< of this rank
 
 private:
     class Session;

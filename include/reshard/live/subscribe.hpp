@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,6 +25,13 @@ struct SubscribeOptions {
     /// a call within this time of each other.
     std::chrono::milliseconds lease = std::chrono::seconds(30);
     std::chrono::milliseconds connect_limit = std::chrono::minutes(1);  ///< for the publisher to be there
+
+    /// If set, called by the thread of an update with the bytes of this rank that have come, and their number in all.
+    std::function<void(Index received, Index bytes)> progress = {};
+    /// If set, called by the thread of an update when a tensor has come, with its tile, which is only to be read.
+    /// Tensors come in the order in which they are wanted. The ranks have not agreed on the version yet: if the update
+    /// fails, its tiles are void. If the version is gone before it is whole, tensors come again, from the first one on.
+    std::function<void(std::size_t tensor, std::span<const std::byte> tile)> arrived = {};
 };
 
 /// Holds the newest whole version that the job has taken. At no moment do two ranks of the job hold out different

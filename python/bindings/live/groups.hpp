@@ -51,5 +51,6 @@ auto checked(PythonGroup& group, std::chrono::milliseconds limit, const Body& bo
 void add_groups(nb::module_& module);       ///< Group, alone, join_group, join_through
 void add_publishers(nb::module_& module);   ///< Publisher. After the groups
 void add_subscribers(nb::module_& module);  ///< Subscriber. After the groups
+void add_status(nb::module_& module);       ///< offered, status
 
 }  // namespace reshard::python

@@ -7,4 +7,5 @@ NB_MODULE(_live, module) {
     reshard::python::add_groups(module);
     reshard::python::add_publishers(module);
     reshard::python::add_subscribers(module);
+    reshard::python::add_status(module);
 }

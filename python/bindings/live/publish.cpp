@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <optional>
 #include <span>
@@ -11,21 +12,42 @@
 #include "python/bindings/arrays.hpp"
 #include "python/bindings/convert.hpp"
 #include "python/bindings/live/groups.hpp"
+#include "reshard/live/rules.hpp"
 
 namespace reshard::python {
 namespace {
 
 using namespace nb::literals;
 
+// The element type of an array, or its name.
+DType type_of(const nb::object& dtype) {
+    constexpr std::string_view torch = "torch.";
+    std::string name = string_of(nb::str(dtype));
+    if (name.starts_with(torch))
+        name.erase(0, torch.size());
+    else if (!nb::isinstance<nb::str>(dtype))
+        name = string_of(nb::module_::import_("reshard.dtypes").attr("name_of")(dtype));
+    return unwrap(parse_dtype(name));
+}
+
 /// A publisher, and the arrays that its commits read.
 class PythonPublisher : NonCopyable {
 public:
     PythonPublisher(std::shared_ptr<PythonGroup> group, const std::string& endpoint, const nb::dict& tensors,
-                    Index lease, bool check_bytes)
+                    const nb::object& rules, const nb::dict& shapes, const nb::object& cast, Index lease,
+                    Index bytes_per_second, bool check_bytes)
         : group_(std::move(group)), lease_(lease) {
         const GroupCall call(*group_);
-        checked(*group_, lease_, [&] { name(tensors); });
-        const live::PublishOptions options{lease_, check_bytes};
+        checked(*group_, lease_, [&] {
+            if (rules.is_none())
+                name(tensors);
+            else
+                place(tensors, value_of<std::string>(rules, "rules are a text"), shapes);
+            for (std::size_t i = 0; i < tensors_.size(); ++i)
+                if (!arrays_[i].is_none()) static_cast<void>(tile_of(i, arrays_[i]));
+            publish_as(cast);
+        });
+        const live::PublishOptions options{lease_, check_bytes, bytes_per_second};
         out_.emplace(
             unwrap(waiting([&] { return live::Publisher::open(*group_->group, endpoint, tensors_, options); })));
     }
@@ -75,10 +97,44 @@ private:
         for (const auto& [name, value] : tensors) {
             const bool pair = nb::isinstance<nb::tuple>(value) && nb::len(value) == 2;
             const auto& layout = instance_of<Layout>(pair ? nb::object(value[0]) : nb::borrow(value), wanted);
-            tensors_.push_back({string_of(name), layout, {}});
-            arrays_.push_back(pair ? nb::object(value[1]) : nb::none());
-            if (pair) static_cast<void>(tile_of(tensors_.size() - 1, arrays_.back()));
+            add(string_of(name), layout, pair ? nb::object(value[1]) : nb::none());
         }
+    }
+
+    // A value is the array of this rank. Rules say where it is, and shapes say how large the whole tensors are.
+    void place(const nb::dict& tensors, const std::string& rules, const nb::dict& shapes) {
+        std::vector<ListedTensor> list;
+        std::vector<nb::object> arrays;
+        for (const auto& [name, array] : tensors) {
+            const nb::object whole = shapes.contains(name) ? nb::object(shapes[name]) : array.attr("shape");
+            list.push_back({string_of(name), type_of(array.attr("dtype")),
+                            value_of<std::vector<Index>>(nb::tuple(whole), "a shape is a tuple of integers")});
+            arrays.push_back(nb::borrow(array));
+        }
+        const auto placed = unwrap(live::published_by_rules(rules, list));
+        for (std::size_t i = 0; i < placed.size(); ++i) add(placed[i].name, placed[i].layout, std::move(arrays[i]));
+    }
+
+    void add(std::string name, const Layout& layout, nb::object array) {
+        tensors_.push_back({std::move(name), layout, {}, {}});
+        held_.push_back(layout);
+        arrays_.push_back(std::move(array));
+    }
+
+    // `cast` is None, the type of all floating tensors, or a dict of types by the names of tensors.
+    void publish_as(const nb::object& cast) {
+        nb::dict types;
+        const bool some = nb::isinstance<nb::dict>(cast);
+        if (some) types = nb::borrow<nb::dict>(cast);
+        std::size_t known = 0;
+        for (live::PublishedTensor& tensor : tensors_) {
+            const nb::str name = text_of(tensor.name);
+            known += types.contains(name) ? 1 : 0;
+            const bool wanted = some ? types.contains(name) : !cast.is_none() && is_floating(tensor.layout.dtype);
+            const DType type = wanted ? type_of(some ? nb::object(types[name]) : cast) : tensor.layout.dtype;
+            if (type != tensor.layout.dtype) tensor.held = std::exchange(tensor.layout.dtype, type);
+        }
+        if (known != types.size()) raise({Code::mismatch, "`cast` names a tensor that is not published"});
     }
 
     std::vector<DenseTile> tiles_of(const nb::dict& arrays) const {
@@ -101,7 +157,7 @@ private:
         const live::PublishedTensor& tensor = tensors_[i];
         if (array.is_none())
             raise({Code::usage, fmt::format("tensor {} has no array; give it to publish or to commit", tensor.name)});
-        return {array, tensor.name.c_str(), Access::read, tensor.layout, group_->group->rank()};
+        return {array, tensor.name.c_str(), Access::read, held_[i], group_->group->rank()};
     }
 
     void expect_open() const {
@@ -111,6 +167,7 @@ private:
     std::shared_ptr<PythonGroup> group_;
     std::chrono::milliseconds lease_;
     std::vector<live::PublishedTensor> tensors_;  // without tiles
+    std::vector<Layout> held_;                    // with the types of the arrays
     std::vector<nb::object> arrays_;              // None: each commit brings it
     std::optional<live::Publisher> out_;
 };
@@ -119,8 +176,10 @@ private:
 
 void add_publishers(nb::module_& module) {
     nb::class_<PythonPublisher>(module, "Publisher")
-        .def(nb::init<std::shared_ptr<PythonGroup>, const std::string&, const nb::dict&, Index, bool>(), "group"_a,
-             "endpoint"_a, "tensors"_a, "lease"_a, "check_bytes"_a)
+        .def(nb::init<std::shared_ptr<PythonGroup>, const std::string&, const nb::dict&, const nb::object&,
+                      const nb::dict&, const nb::object&, Index, Index, bool>(),
+             "group"_a, "endpoint"_a, "tensors"_a, "rules"_a.none(), "shapes"_a, "cast"_a.none(), "lease"_a,
+             "bytes_per_second"_a, "check_bytes"_a)
         .def("commit", &PythonPublisher::commit, "version"_a, "arrays"_a)
         .def("close", &PythonPublisher::close)
         .def_prop_ro("endpoint", &PythonPublisher::endpoint)

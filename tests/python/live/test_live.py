@@ -42,18 +42,18 @@ def trainer(folder, rank, ranks, endpoint):
     else:
         job = reshard.live.join_group(f"{folder}/trainer", int(rank), int(ranks))
         rank = int(rank)
-    try:
-        with reshard.live.publish(job, endpoint, {"w": SOURCE}) as out:
-            say(f"P{out.endpoint}")
-            version = 0
+    with reshard.live.publish(job, endpoint, {"w": SOURCE}) as out:
+        say(f"P{out.endpoint}")
+        version = 0
+        try:
             while True:
                 version += 1
                 out.commit(version, {"w": reshard.split(whole(version), SOURCE)[rank]})
                 say(f"C{version}")
                 time.sleep(0.005)  # leaves the processor to others
-    except reshard.Error as error:
-        say(f"E{error}")
-        time.sleep(10 * HANG)
+        except reshard.Error as error:
+            say(f"E{error}")
+            time.sleep(10 * HANG)  # an engine that is late must see one trainer leave, and not two
 
 
 def engine(folder, rank, ranks, endpoint):
@@ -227,7 +227,7 @@ class Jobs(unittest.TestCase):
     def test_the_page(self):
         blocks = re.findall(r"^```python file=(\S+)\n(.*?)^```", PAGE, re.S | re.M)
         printed, = re.findall(r"^```console\n\$ for [^\n]*engine.py[^\n]*\n(.*?)^```", PAGE, re.S | re.M)
-        self.assertEqual([name for name, _ in blocks], ["trainer.py", "engine.py"])
+        self.assertEqual([name for name, _ in blocks], ["trainer.py", "engine.py", "rules.py"])
         for name, text in blocks:
             pathlib.Path(self.folder, name).write_text(text, encoding="utf-8")
         started = [[subprocess.Popen([sys.executable, "-B", name, str(rank)], cwd=self.folder, stdout=subprocess.PIPE, text=True)
@@ -278,6 +278,13 @@ class OneProcess(unittest.TestCase):
             self.assertEqual(into[name].dtype, arrays[name].dtype)
         self.assertEqual(list(into), types)
 
+    def test_the_rules_of_the_page(self):
+        text, = re.findall(r"^```python file=rules.py\n(.*?)^```", PAGE, re.S | re.M)
+        printed, = re.findall(r"^```console\n\$ python rules.py\n(.*?)^```", PAGE, re.S | re.M)
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, "-B", "-c", text], cwd=folder, capture_output=True, text=True, check=False)
+        self.assertEqual((done.stdout, done.stderr), (printed, ""))
+
     def test_arrays_of_each_version(self):
         layout, scalar, empty = (reshard.parse_layout("x=1", f"f32[{shape}]") for shape in ("6,4", "", "0,4"))
         fixed = numpy.arange(24, dtype="f4").reshape(6, 4)
@@ -296,6 +303,87 @@ class OneProcess(unittest.TestCase):
             self.assertEqual((into["scalar"].shape, into["scalar"][()], into["empty"].shape), ((), version, (0, 4)))
         self.assertFalse(into["new"].flags.writeable)
         self.assertRaisesRegex(reshard.BackendError, "no newer version than 6 within 50 ms", into.update, 0.05)
+
+    def test_rules_at_both_ends(self):
+        q = [numpy.arange(48, dtype="f4").reshape(8, 6) + 100 * layer for layer in range(2)]
+        norm = numpy.ones(6, "f4")
+        out = self.publish({"l.0.q": q[0], "l.1.q": q[1], "norm": norm}, rules="source one=1\notherwise = -", cast="bf16")
+        out.commit(1)
+        self.assertEqual({name: str(layout) for name, layout in reshard.live.offered(self.endpoint).items()},
+                         {"l.0.q": "bf16[8,6]", "l.1.q": "bf16[8,6]", "norm": "bf16[6]"})
+        into = self.subscribe(None, rules="target one=1\nlayers.{n}.query = - <- l.{n}.q\ndrop norm")
+        self.assertEqual(list(into), ["layers.0.query", "layers.1.query"])
+        self.assertEqual(into.layouts["layers.1.query"], reshard.parse_layout("one=1", "bf16[8,6]"))
+        q[1] += 1
+        out.commit(2)
+        self.assertEqual(into.update(HANG), 2)
+        for layer in range(2):
+            self.assertTrue((into[f"layers.{layer}.query"].astype("f4") == q[layer]).all())
+        with self.assertRaisesRegex(reshard.UnsupportedError, "is no whole tensor of the publisher"):
+            self.subscribe(None, rules="target one=1\nboth = - <- l.0.q + l.1.q\ndrop norm")
+        self.assertRaisesRegex(TypeError, "either a dict of tensors or rules", self.subscribe, None)
+        self.assertRaisesRegex(TypeError, "either a dict of tensors or rules", self.subscribe, {}, rules="target one=1")
+
+    def test_casts(self):
+        layouts = {name: reshard.parse_layout("x=1", f"{name}[4]") for name in ("f32", "f64", "i32")}
+        arrays = {"f32": numpy.array([1, 1.00390625, -3e38, 2], "f4"), "f64": numpy.arange(4, dtype="f8"),
+                  "i32": numpy.arange(4, dtype="i4")}
+        out = self.publish({name: (layouts[name], arrays[name]) for name in layouts}, cast="bf16")
+        out.commit(1)
+        wanted = {name: reshard.parse_layout("x=1", f"{'i32' if name == 'i32' else 'bf16'}[4]") for name in layouts}
+        into = self.subscribe(wanted)
+        into.update(HANG)
+        for name in layouts:
+            self.assertEqual(into[name].tobytes(), arrays[name].astype(wanted[name].numpy_dtype).tobytes(), name)
+        out.close()
+        out = self.publish({name: (layouts[name], arrays[name]) for name in layouts}, cast={"i32": "i64"})
+        self.assertEqual([str(one) for one in reshard.live.offered(self.endpoint).values()], ["f32[4]", "f64[4]", "i64[4]"])
+        out.close()
+        self.assertRaisesRegex(reshard.InputError, "names a tensor that is not published", self.publish,
+                               {"f32": layouts["f32"]}, cast={"w": "bf16"})
+        self.assertRaisesRegex(reshard.UnsupportedError, "cannot be cast to i8", self.publish, {"i32": layouts["i32"]},
+                               cast={"i32": "i8"})
+
+    def test_arrays_as_they_come(self):
+        layouts = {name: reshard.parse_layout("x=1", f"i32[{size}]") for name, size in (("b", 100000), ("a", 0), ("c", 5))}
+        out = self.publish({name: layouts[name] for name in "abc"}, bytes_per_second=10**9)
+        came, told = [], []
+
+        def arrived(name, array):
+            came.append(name)
+            self.assertTrue((array == version).all())
+            self.assertEqual(array.shape, layouts[name].tile_shape(0))
+
+        into = self.subscribe(layouts, arrived=arrived, progress=lambda *bytes_: told.append(bytes_))
+        for version in (1, 2):
+            out.commit(version, {name: numpy.full(layouts[name].tile_shape(0), version, "i4") for name in "abc"})
+            came.clear()
+            self.assertEqual(into.update(HANG), version)
+            self.assertEqual(came, ["b", "a", "c"])
+            self.assertEqual(told[-1], (400020, 400020))
+        into.close()
+
+        def broken(*_):
+            raise ZeroDivisionError("no room")
+        into = self.subscribe(layouts, arrived=broken)
+        self.assertRaisesRegex(ZeroDivisionError, "no room", into.update, HANG)
+        self.assertEqual(into.version, 2)
+        self.assertRaisesRegex(reshard.InputError, "a limit of -1 bytes per second", self.publish, layouts, bytes_per_second=-1)
+
+    def test_status(self):
+        layout = reshard.parse_layout("x=1", "i32[10]")
+        out = self.publish({"w": (layout, numpy.ones(10, "i4"))})
+        out.commit(4)
+        into = self.subscribe({"w": layout})
+        into.update(HANG)
+        rank, = reshard.live.status(self.endpoint)
+        while rank.reads == 0:  # the publisher hears of the end of a read a little later
+            rank, = reshard.live.status(self.endpoint)
+        self.assertEqual((rank.newest, rank.tile_bytes, rank.versions), (4, 40, {4: "ready"}))
+        reader, = rank.readers
+        self.assertEqual((reader.peer, reader.reads, reader.last, reader.bytes), (f"process {os.getpid()}", 0, 4, 40))
+        self.assertGreater(reader.seconds, 0)
+        self.assertRaisesRegex(reshard.BackendError, "cannot connect to", reshard.live.status, self.endpoint + "x", 0)
 
     def test_arrays_of_jax(self):
         try:

@@ -71,12 +71,14 @@ Result<void> check_complete(const Arguments& arguments) {
             return fail(Code::usage, "--batch takes its problems and their options from stdin alone");
         return {};
     }
-    if (!arguments.list.empty() && arguments.command != convert && arguments.command != inspect)
+    if (!arguments.list.empty() && arguments.endpoint.empty() && arguments.command != convert &&
+        arguments.command != inspect)
         return complete_list(arguments);
     const bool none = question.source.empty() && question.target.empty() && question.mesh.empty();
     if (arguments.command == bench && none) return {};
     if (arguments.command == inspect && arguments.from.empty() && arguments.list.empty())
         return fail(Code::usage, "the path of a checkpoint is missing (see reshard inspect --help)");
+    if (!arguments.endpoint.empty()) return {};
     for (auto* const other : {calibrate, translate, inspect, convert, cli::schedule})
         if (arguments.command == other) return {};
     if (question.source.empty()) return fail(Code::usage, "the source layout is missing (see reshard --help)");

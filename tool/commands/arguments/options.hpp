@@ -36,6 +36,8 @@ void add_translate(CLI::App& app, Arguments& arguments);
 void add_inspect(CLI::App& app, Arguments& arguments);
 void add_convert(CLI::App& app, Arguments& arguments);
 void add_schedule(CLI::App& app, Arguments& arguments);
+/// `live` with its own subcommands. Needs a build with reshard::live.
+void add_live(CLI::App& app, Arguments& arguments);
 
 // What a subcommand has beyond a problem, the planner's options and those above.
 void add_plan_options(CLI::App& plan, Arguments& arguments);

@@ -31,6 +31,9 @@ void add_commands(CLI::App& app, Arguments& arguments) {
     add_inspect(app, arguments);
     add_convert(app, arguments);
     add_schedule(app, arguments);
+#ifdef RESHARD_HAS_LIVE
+    add_live(app, arguments);
+#endif
     for (CLI::App* command : {plan, explain, draw})
         add_backend(*command, arguments,
                     "the backend of the plan: local, mpi or nccl; when not given, steps run as steps");
@@ -58,6 +61,7 @@ Error usage_error(const CLI::ParseError& error, int argc, char** argv) {
 // themselves, and an empty mesh is one device.
 Result<void> no_empty_values(const CLI::App& app) {
     for (const CLI::App* command : app.get_subcommands()) {
+        RESHARD_CHECK(no_empty_values(*command));
         for (const CLI::Option* option : command->get_options()) {
             const bool parsed =
                 option->get_positional() || option->check_name("--mesh") || option->check_name("--target-mesh");
