@@ -319,6 +319,14 @@ private:
 
 }  // namespace
 
+void BoundBuckets::find_rebindable() {
+    for (const auto& bound : bounds) {
+        auto* const one = dynamic_cast<Rebindable*>(bound.get());
+        if (one == nullptr) return rebindable.clear();
+        rebindable.push_back(one);
+    }
+}
+
 bool BoundBuckets::queued() const { return !bounds.empty() && bounds.front()->queued(); }
 
 std::size_t BoundBuckets::in_flight_max() const {
@@ -340,6 +348,12 @@ Error named(std::string_view call, const Error& error) {
 
 std::unique_ptr<Bound> guarded(BoundBuckets buckets, std::shared_ptr<Executor::RunState> state) {
     return std::make_unique<GuardedBound>(std::make_shared<const BoundBuckets>(std::move(buckets)), std::move(state));
+}
+
+std::unique_ptr<Bound> guarded(std::unique_ptr<BoundBuckets> buckets, const State& state) {
+    if (buckets->rebindable.empty()) return guarded(std::move(*buckets), state);
+    const auto give_back = [state](BoundBuckets* used) { state->spare.put(std::unique_ptr<BoundBuckets>(used)); };
+    return std::make_unique<GuardedBound>(Buckets(buckets.release(), give_back), state);
 }
 
 }  // namespace reshard

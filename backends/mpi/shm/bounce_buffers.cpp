@@ -146,6 +146,13 @@ void BounceBuffers::restart(const std::vector<std::vector<char>>& to_stage,
     for (Pair& pair : incoming_) pair.pieces.restart(from_stage[pair.peer]);
 }
 
+void BounceBuffers::restart(const std::vector<char>& arrays, Store bounce_store) {
+    bounce_store_ = bounce_store;
+    staying_->restart(arrays);
+    for (Pair& pair : outgoing_) pair.pieces.restart(arrays);
+    for (Pair& pair : incoming_) pair.pieces.restart(arrays);
+}
+
 // Opens a half for each pair of the groups whose pairs all have room, at most two halves ahead of the receivers.
 std::size_t BounceBuffers::open_halves() {
     std::size_t open = 0;

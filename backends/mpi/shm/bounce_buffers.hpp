@@ -41,6 +41,9 @@ public:
     void restart(const std::vector<std::vector<char>>& to_stage, const std::vector<std::vector<char>>& from_stage,
                  const std::vector<char>& own, Store bounce_store);
 
+    /// Begins a run in which all data of these arrays goes through bounce buffers. Allocates nothing.
+    void restart(const std::vector<char>& arrays, Store bounce_store);
+
     /// Packs what there is room for, and writes no target.
     void pack(Signals& signals, const std::vector<const std::byte*>& sources);
 
