@@ -55,6 +55,7 @@ public:
     }
     // A run that is dropped has nobody to tell; the state remembers.
     ~GuardedTicket() override {
+        if (is_over()) return;
         static_cast<void>(wait());
         const std::lock_guard lock(mutex_);
         if (!over_) end({Code::usage, fmt::format("the run was dropped before piece {} was offered", next_wanted())});
@@ -120,6 +121,11 @@ private:
     [[nodiscard]] tl::unexpected<Error> no_piece(std::string_view call, std::size_t piece) const {
         return fail(Code::usage,
                     fmt::format("{}: there is no piece {}, the run has {}", call, piece, buckets_->bounds.size()));
+    }
+    [[nodiscard]] bool is_over() {
+        const std::lock_guard lock(mutex_);
+        if (over_) leave();
+        return over_;
     }
     [[nodiscard]] std::size_t place_of(std::size_t piece) const {
         return buckets_->place_of.empty() ? piece : buckets_->place_of[piece];
