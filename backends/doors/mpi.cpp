@@ -39,10 +39,11 @@ Attributes& attributes() {
     return *only;
 }
 
+// Internal: a program may have this library twice, once inside the C library, and each copy drops its own backends.
 extern "C" {
 
 // The communicator goes, or clear was called.
-int reshard_mpi_drop_backend(MPI_Comm communicator, int, void* backend, void*) {
+static int reshard_mpi_drop_backend(MPI_Comm communicator, int, void* backend, void*) {
     {
         const std::lock_guard lock(attributes().mutex);
         std::erase(attributes().communicators, communicator);
@@ -55,7 +56,7 @@ int reshard_mpi_drop_backend(MPI_Comm communicator, int, void* backend, void*) {
 
 // MPI_Finalize frees the attributes of MPI_COMM_SELF first, while all of MPI still works. Last made, first dropped:
 // an order that the ranks of all communicators have in common.
-int reshard_mpi_drop_all(MPI_Comm, int, void*, void*) {
+static int reshard_mpi_drop_all(MPI_Comm, int, void*, void*) {
     for (;;) {
         std::unique_lock lock(attributes().mutex);
         if (attributes().communicators.empty()) break;

@@ -3,30 +3,13 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
-#include <cstdlib>
-#include <new>
 #include <numeric>
 #include <vector>
 
 #include "reshard/backends/mpi.hpp"
 #include "reshard/redistribute.hpp"
+#include "support/allocations.hpp"
 #include "support/world.hpp"
-
-namespace {
-
-// Allocations of this thread while it counts.
-thread_local bool counts = false;
-thread_local int allocations = 0;
-
-}  // namespace
-
-void* operator new(std::size_t bytes) {
-    if (counts) ++allocations;
-    if (void* const memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
-    throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace reshard {
 namespace {
@@ -59,15 +42,6 @@ bool right(std::span<const double> out, Index width, double first) {
     return true;
 }
 
-template <class Body>
-int allocations_in(const Body& body) {
-    allocations = 0;
-    counts = true;
-    body();
-    counts = false;
-    return allocations;
-}
-
 TEST(Allocations, AKnownSmallMoveMakesFewObjects) {
     constexpr Index width = 4;
     constexpr int most = 8;  // the guarded run, its ticket and the backend's run
@@ -77,8 +51,9 @@ TEST(Allocations, AKnownSmallMoveMakesFewObjects) {
     std::vector<double> out(in.size());
     for (int call = 0; call < 3; ++call) ASSERT_TRUE(redistribute(*backend, rows, columns, in, out));
     fill(in, 7);
-    Result<void> moved;
-    EXPECT_LE(allocations_in([&] { moved = redistribute(*backend, rows, columns, in, out); }), most);
+    count_allocations();
+    Result<void> moved = redistribute(*backend, rows, columns, in, out);
+    EXPECT_LE(counted_allocations(), most);
     ASSERT_TRUE(moved) << moved.error().message;
     EXPECT_TRUE(right(out, width, 7));
 
@@ -86,7 +61,9 @@ TEST(Allocations, AKnownSmallMoveMakesFewObjects) {
     Executor executor = Executor::prepare(made, *backend).value();
     for (int call = 0; call < 3; ++call) ASSERT_TRUE(executor.run(in, out));
     fill(in, 9);
-    EXPECT_LE(allocations_in([&] { moved = executor.run(in, out); }), most);
+    count_allocations();
+    moved = executor.run(in, out);
+    EXPECT_LE(counted_allocations(), most);
     ASSERT_TRUE(moved) << moved.error().message;
     EXPECT_TRUE(right(out, width, 9));
 }
