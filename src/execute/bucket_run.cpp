@@ -372,8 +372,8 @@ std::unique_ptr<Bound> guarded(BoundBuckets buckets, std::shared_ptr<Executor::R
 
 std::unique_ptr<Bound> guarded(std::unique_ptr<BoundBuckets> buckets, const State& state) {
     if (buckets->rebindable.empty()) return guarded(std::move(*buckets), state);
-    const auto give_back = [state](BoundBuckets* used) { state->spare.put(std::unique_ptr<BoundBuckets>(used)); };
-    return std::make_unique<GuardedBound>(Buckets(buckets.release(), give_back), state);
+    auto give_back = [state](BoundBuckets* used) { state->spare.put(std::unique_ptr<BoundBuckets>(used)); };
+    return std::make_unique<GuardedBound>(Buckets(buckets.release(), std::move(give_back)), state);
 }
 
 }  // namespace reshard

@@ -1,6 +1,5 @@
 #include "backends/mpi/shm/node_board.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -71,9 +70,10 @@ bool NodeBoard::has_come(int rank, std::uint64_t number) const {
 
 // Each of these ranks is in the count, so the meeting is complete. Needs no look at the count, which all ranks write.
 bool NodeBoard::all_arrived(std::uint64_t number) const {
-    return std::ranges::all_of(others_, [&](const Signals::Wanted& other) {
-        return place(other.rank, number).arrived.load(std::memory_order_acquire) >= number;
-    });
+    for (std::size_t rank = 0; rank < signals_->size(); ++rank) {
+        if (place(rank, number).arrived.load(std::memory_order_acquire) < number) return false;
+    }
+    return true;
 }
 
 // After a meeting by letters the count says that it was complete. The letters here are then of an earlier one.
@@ -88,10 +88,10 @@ bool NodeBoard::is_complete(std::uint64_t number) const {
 // Reports of the signals, such as a peer that died, are left to the letters.
 bool NodeBoard::all_come(std::uint64_t number, std::chrono::microseconds most) {
     if (all_arrived(number) || is_complete(number)) return true;
-    if (most <= only_poll) return false;
+    if (most <= only_poll || others_.empty()) return false;
     for (Signals::Wanted& other : others_) other = {other.rank, &place(other.rank, number).arrived, number};
-    const auto waited = signals_->wait(others_, Signals::Need::all, Signals::Clock::now(), most);
-    return (waited && *waited) || is_complete(number);
+    static_cast<void>(signals_->wait(others_, Signals::Need::all, Signals::Clock::now(), most));
+    return all_arrived(number) || is_complete(number);
 }
 
 bool NodeBoard::agrees(const Letter& own) const {
