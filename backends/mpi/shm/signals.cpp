@@ -29,8 +29,7 @@ struct Signals::Head {
 namespace {
 
 constexpr std::size_t line_bytes = 64;
-constexpr int yields = 64;        // before a rank sleeps
-constexpr int quick_polls = 200;  // without a pause, which is as long as a cache line takes to come from another core
+constexpr int yields = 64;  // before a rank sleeps
 constexpr std::uint32_t anyone = UINT32_MAX;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
@@ -246,7 +245,7 @@ Result<bool> Signals::wait(const Wanteds& wanted, Need need, Clock::time_point s
     for (int poll = 0; poll < (waits ? polls_ : 1); ++poll) {
         if (ready()) return true;
 #if defined(__x86_64__)
-        if (poll >= quick_polls) __builtin_ia32_pause();
+        __builtin_ia32_pause();
 #endif
     }
     if (!waits) return see_to(wanted, since).map([&] { return ready(); });
