@@ -257,13 +257,6 @@ private:
     bool failed_ = false;
 };
 
-// A run that was over when it had begun.
-class Arrived final : public Ticket {
-public:
-    Result<bool> test() override { return true; }
-    Result<void> wait() override { return {}; }
-};
-
 class GuardedBound final : public Bound {
 public:
     GuardedBound(Buckets buckets, State state) : buckets_(std::move(buckets)), state_(std::move(state)) {}
@@ -321,13 +314,6 @@ private:
                 return run;
             }
             started.push_back(std::move(*run));
-        }
-        // All peers have come to the agreement, so a small run may be over. Then nobody has to look after it.
-        if (how.agreed != nullptr && buckets_->bounds.size() == 1) {
-            const auto over = started.front()->test();
-            if (!over) state_->fail(over.error());
-            if (!over) return tl::unexpected(over.error());
-            if (*over) return std::make_unique<Arrived>();
         }
         state_->in_flight = true;
         return std::make_unique<GuardedTicket>(buckets_, std::move(started), state_, how);
