@@ -24,6 +24,8 @@ int counted_allocations() {
 
 }  // namespace reshard
 
+// The address sanitizer has its own operators, which must not be mixed with these. It counts nothing.
+#if !defined(__SANITIZE_ADDRESS__)
 void* operator new(std::size_t bytes) {
     if (counts) ++allocations;
     if (void* const memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
@@ -31,3 +33,4 @@ void* operator new(std::size_t bytes) {
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+#endif

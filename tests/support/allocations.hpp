@@ -1,4 +1,5 @@
-// Counts the allocations of a thread. A program that links allocations.cpp has its operator new.
+// Counts the allocations of a thread. A program that links allocations.cpp has its operator new, except with the
+// address sanitizer: then the count stays 0.
 #pragma once
 
 namespace reshard {
