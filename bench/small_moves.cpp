@@ -1,7 +1,7 @@
-// Small moves of rows to columns: what the front doors cost beside a kept executor and MPI's own call. All contestants
-// run in one launch, in turn, round by round. A time is the slowest rank's. Run it under mpirun on 2, 4 or 8 ranks; it
-// prints a table.
-//   small_moves [ROUNDS [CALLS]]
+// Small moves of rows to columns: the front doors, a kept executor, and MPI's own ways. All contestants run in one
+// launch, in turn, round by round. A time is the slowest rank's. Run it under mpirun on 2, 4 or 8 ranks; it prints a
+// table.
+//   small_moves [ROUNDS [CALLS [BYTES_MAX]]]      tiles of up to 64 KiB a rank by default
 #include <fmt/format.h>
 #include <mpi.h>
 
@@ -10,8 +10,10 @@
 #include <cstdlib>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "bench/mpi_ways.hpp"
 #include "reshard/backends/mpi.hpp"
 #include "reshard/reshard.hpp"
 #ifdef RESHARD_HAS_C
@@ -75,47 +77,16 @@ void fill(std::span<double> in) {
     for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<double>(first + static_cast<Index>(i));
 }
 
-// MPI_Alltoallw with the datatypes of each pair of ranks.
-class Alltoallw {
-public:
-    explicit Alltoallw(int side)
-        : counts_(static_cast<std::size_t>(world_size()), 1), sends_(counts_), receives_(counts_) {
-        const int width = side / world_size();
-        for (int peer = 0; peer < world_size(); ++peer) {
-            MPI_Datatype type = MPI_DATATYPE_NULL;
-            MPI_Type_vector(width, width, side, MPI_DOUBLE, &type);
-            MPI_Type_commit(&type);
-            send_types_.push_back(type);
-            sends_[static_cast<std::size_t>(peer)] = peer * width * static_cast<int>(sizeof(double));
-            MPI_Type_contiguous(width * width, MPI_DOUBLE, &type);
-            MPI_Type_commit(&type);
-            receive_types_.push_back(type);
-            receives_[static_cast<std::size_t>(peer)] = peer * width * width * static_cast<int>(sizeof(double));
-        }
-    }
-    Alltoallw(const Alltoallw&) = delete;
-    Alltoallw& operator=(const Alltoallw&) = delete;
-    ~Alltoallw() {
-        for (auto* types : {&send_types_, &receive_types_})
-            for (MPI_Datatype& type : *types) MPI_Type_free(&type);
-    }
-    void run(const Tile& tile) const {
-        MPI_Alltoallw(tile.in.data(), counts_.data(), sends_.data(), send_types_.data(), tile.out.data(),
-                      counts_.data(), receives_.data(), receive_types_.data(), MPI_COMM_WORLD);
-    }
+double median(std::vector<double> values) {
+    std::ranges::sort(values);
+    return values[values.size() / 2];
+}
 
-private:
-    std::vector<int> counts_;
-    std::vector<int> sends_;
-    std::vector<int> receives_;
-    std::vector<MPI_Datatype> send_types_;
-    std::vector<MPI_Datatype> receive_types_;
-};
+double least(const std::vector<double>& seconds) { return *std::ranges::min_element(seconds); }
 
 // "3.86 (3.73)": median and least, in microseconds. Other users of the machine change the least one little.
-std::string shown(std::vector<double> seconds) {
-    std::ranges::sort(seconds);
-    return fmt::format("{:.2f} ({:.2f})", 1e6 * seconds[seconds.size() / 2], 1e6 * seconds.front());
+std::string shown(const std::vector<double>& seconds) {
+    return fmt::format("{:.2f} ({:.2f})", 1e6 * median(seconds), 1e6 * least(seconds));
 }
 
 double of_slowest(double own) {
@@ -155,14 +126,28 @@ public:
             started_ += seconds_since(begin);
             require(ticket->wait());
         };
-        const Alltoallw alltoallw(static_cast<int>(side_));
+        const Pairs pairs(world_size(), static_cast<int>(side_));
+        const Neighbours neighbours;
+        std::vector<MPI_Request> requests = pairs.persistent(callers.in.data(), callers.out.data());
+        const auto start_all = [&](const Tile&) {
+            const auto count_of_all = static_cast<int>(requests.size());
+            MPI_Startall(count_of_all, requests.data());
+            MPI_Waitall(count_of_all, requests.data(), MPI_STATUSES_IGNORE);
+        };
+        const auto on_world = [&](const Tile& tile) {
+            require(mpi::redistribute(MPI_COMM_WORLD, rows, columns, tile.in, tile.out));
+        };
         all_ = {{"door", callers, door},
                 {"door, allocated", allocated, door},
                 {"executor", callers, run},
                 {"executor, allocated", allocated, run},
                 {"bound", callers, [&](const Tile&) { start(*of_callers); }},
                 {"bound, allocated", allocated, [&](const Tile&) { start(*of_allocated); }},
-                {"Alltoallw", callers, [&](const Tile& tile) { alltoallw.run(tile); }}};
+                {"door of a communicator", callers, on_world},
+                {"Alltoallw", callers, [&](const Tile& tile) { pairs.alltoallw(tile.in.data(), tile.out.data()); }},
+                {"neighbours", callers,
+                 [&](const Tile& tile) { pairs.neighbours(neighbours.get(), tile.in.data(), tile.out.data()); }},
+                {"persistent", callers, start_all}};
 #ifdef RESHARD_HAS_C
         reshard_mesh* c_mesh = nullptr;
         reshard_layout* c_rows = nullptr;
@@ -183,6 +168,8 @@ public:
 #endif
         measure();
         report();
+        for (MPI_Request& request : requests) MPI_Request_free(&request);
+        mpi::clear(MPI_COMM_WORLD);
 #ifdef RESHARD_HAS_C
         reshard_mpi_clear(MPI_COMM_WORLD, nullptr);
         reshard_release(c_columns);
@@ -210,11 +197,25 @@ private:
             }
         }
     }
+    [[nodiscard]] const std::vector<double>& of(std::string_view name) const {
+        return std::ranges::find(all_, name, &Contestant::name)->seconds;
+    }
+    // The fastest way of MPI over a contestant, as the medians of the rounds' ratios, and as ratio of the least times.
+    [[nodiscard]] std::string gain(std::string_view name) const {
+        const auto& own = of(name);
+        std::vector<double> ratios;
+        for (std::size_t round = 0; round < own.size(); ++round) {
+            const double fastest = std::min({of("Alltoallw")[round], of("neighbours")[round], of("persistent")[round]});
+            ratios.push_back(fastest / own[round]);
+        }
+        const double fastest = std::min({least(of("Alltoallw")), least(of("neighbours")), least(of("persistent"))});
+        return fmt::format("{:.2f} ({:.2f})", median(ratios), fastest / least(own));
+    }
     void report() const {
         if (world_rank() != 0) return;
-        fmt::print("| {} | {}x{} |", world_size(), side_, side_);
+        fmt::print("| {} | {} B |", world_size(), side_ * side_ / world_size() * 8);
         for (const Contestant& one : all_) fmt::print(" {} |", shown(one.seconds));
-        fmt::print(" {} |\n", shown(starts_));
+        fmt::print(" {} | {} | {} |\n", shown(starts_), gain("door"), gain("door, allocated"));
         std::fflush(stdout);
     }
 
@@ -237,16 +238,23 @@ int main(int argc, char** argv) {
         const int rounds = argc > 1 ? std::atoi(argv[1]) : 31;
         const int calls = argc > 2 ? std::atoi(argv[2]) : 200;
         const auto backend = require(mpi::make_backend(MPI_COMM_WORLD));
+        const Index bytes_max = argc > 3 ? std::atoll(argv[3]) : 65536;
         if (world_rank() == 0) {
-            fmt::print("microseconds a call, median (least) of {} rounds of {} calls\n", rounds, calls);
             fmt::print(
-                "| ranks | array of f64 | door | allocated | executor | allocated | bound | allocated | Alltoallw |"
+                "microseconds a call, median (least) of {} rounds of {} calls; a gain is the time of the fastest "
+                "way of MPI over the door's\n",
+                rounds, calls);
+            fmt::print(
+                "| ranks | a rank | door | allocated | executor | allocated | bound | allocated | door of a "
+                "communicator | Alltoallw | neighbours | persistent |"
 #ifdef RESHARD_HAS_C
                 " C door |"
 #endif
-                " of bound: start |\n");
+                " of bound: start | gain | allocated |\n");
         }
-        for (const Index side : {16, 256, 512}) Race(*backend, side, rounds, calls).run();
+        // The least square is one element for each pair of ranks. Each next one has four times the bytes.
+        for (Index side = world_size(); side * side / world_size() * 8 <= bytes_max; side *= 2)
+            Race(*backend, side, rounds, calls).run();
     }
     MPI_Finalize();
     return 0;

@@ -55,6 +55,7 @@ public:
     }
     // A run that is dropped has nobody to tell; the state remembers.
     ~GuardedTicket() override {
+        if (is_over()) return;
         static_cast<void>(wait());
         const std::lock_guard lock(mutex_);
         if (!over_) end({Code::usage, fmt::format("the run was dropped before piece {} was offered", next_wanted())});
@@ -120,6 +121,11 @@ private:
     [[nodiscard]] tl::unexpected<Error> no_piece(std::string_view call, std::size_t piece) const {
         return fail(Code::usage,
                     fmt::format("{}: there is no piece {}, the run has {}", call, piece, buckets_->bounds.size()));
+    }
+    [[nodiscard]] bool is_over() {
+        const std::lock_guard lock(mutex_);
+        if (over_) leave();
+        return over_;
     }
     [[nodiscard]] std::size_t place_of(std::size_t piece) const {
         return buckets_->place_of.empty() ? piece : buckets_->place_of[piece];
@@ -319,6 +325,14 @@ private:
 
 }  // namespace
 
+void BoundBuckets::find_rebindable() {
+    for (const auto& bound : bounds) {
+        auto* const one = dynamic_cast<Rebindable*>(bound.get());
+        if (one == nullptr) return rebindable.clear();
+        rebindable.push_back(one);
+    }
+}
+
 bool BoundBuckets::queued() const { return !bounds.empty() && bounds.front()->queued(); }
 
 std::size_t BoundBuckets::in_flight_max() const {
@@ -340,6 +354,12 @@ Error named(std::string_view call, const Error& error) {
 
 std::unique_ptr<Bound> guarded(BoundBuckets buckets, std::shared_ptr<Executor::RunState> state) {
     return std::make_unique<GuardedBound>(std::make_shared<const BoundBuckets>(std::move(buckets)), std::move(state));
+}
+
+std::unique_ptr<Bound> guarded(std::unique_ptr<BoundBuckets> buckets, const State& state) {
+    if (buckets->rebindable.empty()) return guarded(std::move(*buckets), state);
+    auto give_back = [state](BoundBuckets* used) { state->spare.put(std::unique_ptr<BoundBuckets>(used)); };
+    return std::make_unique<GuardedBound>(Buckets(buckets.release(), std::move(give_back)), state);
 }
 
 }  // namespace reshard

@@ -15,15 +15,6 @@ namespace reshard {
 
 namespace {
 
-// One buffer that a run touches, for the overlap check.
-struct Range {
-    const std::byte* begin;
-    const std::byte* end;
-    BufferId buffer;
-    std::size_t array;
-    std::size_t bucket;
-};
-
 std::string_view buffer_name(BufferId buffer, bool donate) {
     switch (buffer) {
         case BufferId::source:
@@ -39,19 +30,19 @@ std::string_view buffer_name(BufferId buffer, bool donate) {
 
 // Arrays that run one after another share workspaces. Sources are only read, but donated sources are written. If
 // sources are donated, a later bucket may write where they were. All other memory must be apart.
-bool may_overlap(const Range& a, const Range& b, bool donate) {
+bool may_overlap(const BufferRange& a, const BufferRange& b, bool donate) {
     if (a.buffer == b.buffer) return a.buffer == BufferId::workspace || (a.buffer == BufferId::source && !donate);
-    const Range& source = a.buffer == BufferId::source ? a : b;
-    const Range& other = a.buffer == BufferId::source ? b : a;
+    const BufferRange& source = a.buffer == BufferId::source ? a : b;
+    const BufferRange& other = a.buffer == BufferId::source ? b : a;
     return donate && source.buffer == BufferId::source && other.bucket > source.bucket;
 }
 
-Result<void> require_apart(const std::vector<Range>& ranges, bool donate) {
+Result<void> require_apart(const std::vector<BufferRange>& ranges, bool donate) {
     const std::less<const std::byte*> before;  // ordered even between unrelated allocations
     for (std::size_t i = 0; i < ranges.size(); ++i) {
         for (std::size_t j = i + 1; j < ranges.size(); ++j) {
-            const Range& a = ranges[i];
-            const Range& b = ranges[j];
+            const BufferRange& a = ranges[i];
+            const BufferRange& b = ranges[j];
             if (!before(a.begin, b.end) || !before(b.begin, a.end) || may_overlap(a, b, donate)) continue;
             return fail(Code::mismatch,
                         fmt::format("the {} of array {} and the {} of array {} overlap in memory",
@@ -61,7 +52,8 @@ Result<void> require_apart(const std::vector<Range>& ranges, bool donate) {
     return {};
 }
 
-Result<void> add_range(std::vector<Range>& ranges, std::span<const std::byte> bytes, Index needed, Range range) {
+Result<void> add_range(std::vector<BufferRange>& ranges, std::span<const std::byte> bytes, Index needed,
+                       BufferRange range) {
     if (static_cast<std::uint64_t>(needed) > bytes.size()) {
         return fail(Code::mismatch, fmt::format("the {} of array {} needs {} bytes, the buffer has {}",
                                                 buffer_name(range.buffer, false), range.array, needed, bytes.size()));
@@ -75,6 +67,37 @@ Result<void> add_range(std::vector<Range>& ranges, std::span<const std::byte> by
     range.end = bytes.data() + needed;
     if (needed > 0) ranges.push_back(range);
     return {};
+}
+
+// All pieces of an array lie in its buffers and share its workspace, one after another or a half each.
+Result<void> check_ranges(BoundBuckets& all, std::span<const RankPlan> plans,
+                          std::span<const std::vector<std::size_t>> arrays, bool donate) {
+    std::vector<BufferRange>& ranges = all.ranges;
+    ranges.clear();
+    for (std::size_t b = 0; b < arrays.size(); ++b) {
+        for (const std::size_t i : arrays[b]) {
+            const RankPlan& plan = plans[i];
+            const Buffers& own = all.buffers_of[i];
+            RESHARD_CHECK(add_range(ranges, own.source, plan.source_bytes, {{}, {}, BufferId::source, i, b}));
+            RESHARD_CHECK(add_range(ranges, own.target, plan.target_bytes, {{}, {}, BufferId::target, i, b}));
+            RESHARD_CHECK(add_range(ranges, own.workspace, plan.workspace_bytes, {{}, {}, BufferId::workspace, i, b}));
+        }
+    }
+    return require_apart(ranges, donate);
+}
+
+// The steps of `some` arrays, each by its position among the steps of all `bound` arrays.
+std::vector<std::size_t> places_of_steps(std::span<const RankPlan> plans, std::span<const std::size_t> bound,
+                                         std::span<const std::size_t> some) {
+    std::vector<std::size_t> first_step_of(plans.size());
+    std::size_t steps = 0;
+    for (const std::size_t array : bound)
+        first_step_of[array] = std::exchange(steps, steps + plans[array].steps.size());
+    std::vector<std::size_t> places;
+    for (const std::size_t array : some) {
+        for (std::size_t k = 0; k < plans[array].steps.size(); ++k) places.push_back(first_step_of[array] + k);
+    }
+    return places;
 }
 
 // A donated source under both its names. One that is not needed may be given as it likes: a rank may have no tile.
@@ -222,47 +245,36 @@ Result<std::unique_ptr<Bound>> Executor::try_bind(std::size_t first, std::size_t
         return fail(Code::mismatch,
                     fmt::format("{} arrays were given {} sets of buffers", arrays.size(), buffers.size()));
     }
-    // By array: its buffers, and the index of its first step among the steps of all bound arrays.
-    std::vector<Buffers> buffers_of(plans_.size());
-    std::vector<std::size_t> first_step_of(plans_.size());
-    std::size_t steps = 0;
+    auto all = state_->spare.take();
+    const bool again = all && all->first == first && all->count == count;
+    if (!again) all = std::make_unique<BoundBuckets>();
+    all->first = first;
+    all->count = count;
+    all->buffers_of.resize(plans_.size());
     for (std::size_t i = 0; i < arrays.size(); ++i) {
-        RESHARD_ASSIGN(buffers_of[arrays[i]], name_source(buffers[i], plans_[arrays[i]], arrays[i], donate_));
-        first_step_of[arrays[i]] = std::exchange(steps, steps + plans_[arrays[i]].steps.size());
+        RESHARD_ASSIGN(all->buffers_of[arrays[i]], name_source(buffers[i], plans_[arrays[i]], arrays[i], donate_));
     }
-    std::vector<Range> ranges;
-    for (std::size_t b = first; b < first + count; ++b) {
-        for (const std::size_t i : arrays_[b]) {
-            const RankPlan& plan = plans_[i];
-            const Buffers& own = buffers_of[i];
-            for (auto added :
-                 {add_range(ranges, own.source, plan.source_bytes, {{}, {}, BufferId::source, i, b}),
-                  add_range(ranges, own.target, plan.target_bytes, {{}, {}, BufferId::target, i, b}),
-                  add_range(ranges, own.workspace, plan.workspace_bytes, {{}, {}, BufferId::workspace, i, b})}) {
-                if (!added) return tl::unexpected(added.error());
-            }
-        }
-    }
-    RESHARD_CHECK(require_apart(ranges, donate_));
-    // All pieces of an array lie in its buffers and share its workspace, one after another or a half each.
-    BoundBuckets all;
+    RESHARD_CHECK(check_ranges(*all, plans_, std::span(arrays_).subspan(first, count), donate_));
+    std::size_t at = 0;  // of the bounds
     for (std::size_t b = first; b < first + count; ++b) {
         const Bucket& bucket = buckets_[b];
         const std::size_t pieces = bucket.array_of.size() / bucket.prepared.size();  // of each that is prepared
-        for (std::size_t part = 0; part < bucket.prepared.size(); ++part) {
-            std::vector<Buffers> of_pieces;
-            std::vector<std::size_t>& places = all.steps.emplace_back();
-            for (const std::size_t array : std::span(bucket.array_of).subspan(part * pieces, pieces)) {
-                of_pieces.push_back(buffers_of[array]);
-                for (std::size_t k = 0; k < plans_[array].steps.size(); ++k) places.push_back(first_step_of[array] + k);
+        for (std::size_t part = 0; part < bucket.prepared.size(); ++part, ++at) {
+            const auto array_of = std::span(bucket.array_of).subspan(part * pieces, pieces);
+            all->of_pieces.clear();
+            for (const std::size_t array : array_of) all->of_pieces.push_back(all->buffers_of[array]);
+            if (again) {
+                RESHARD_CHECK(all->rebindable[at]->rebind(all->of_pieces));
+                continue;
             }
-            auto bound = bucket.prepared[part]->bind(of_pieces);
-            if (!bound) return bound;
-            all.prepared.push_back(bucket.prepared[part]);
-            all.bounds.push_back(std::move(*bound));
+            RESHARD_TRY(auto& bound, bucket.prepared[part]->bind(all->of_pieces));
+            all->prepared.push_back(bucket.prepared[part]);
+            all->bounds.push_back(std::move(bound));
+            all->steps.push_back(places_of_steps(plans_, arrays, array_of));
         }
-        if (!bucket.place_of.empty()) all.place_of = bucket.place_of;  // of a list of one plan
+        if (!bucket.place_of.empty()) all->place_of = bucket.place_of;  // of a list of one plan
     }
+    if (!again) all->find_rebindable();
     return guarded(std::move(all), state_);
 }
 

@@ -78,7 +78,7 @@ Redistributor::Redistributor(Backend& backend, Options options) : backend_(backe
 
 Redistributor& Redistributor::of(Backend& backend) {
     if (!backend.kept_) backend.kept_ = std::make_shared<Redistributor>(backend);
-    return *std::static_pointer_cast<Redistributor>(backend.kept_);
+    return *static_cast<Redistributor*>(backend.kept_.get());
 }
 
 Result<void> Redistributor::redistribute(const Layout& source, const Layout& target, ConstElements in, Elements out,
@@ -132,13 +132,18 @@ bool Redistributor::Entry::fits(ConstElements in, Elements out) const {
 
 // The agreement of a known pair travels with the run.
 Result<std::unique_ptr<Ticket>> Redistributor::start_known(Entry& entry, ConstElements in, Elements out) {
-    bool agreed = false;
-    const auto agree = [&] {
-        agreed = true;
-        return backend_.agree(entry.number);
+    struct Meeting {
+        Backend& backend;
+        std::uint64_t number;
+        bool over = false;
+    } meeting{backend_, entry.number};
+    // One reference: an Agreed holds so much without an allocation.
+    const auto agree = [&meeting] {
+        meeting.over = true;
+        return meeting.backend.agree(meeting.number);
     };
     auto run = bind(entry.executor, in, out).and_then([&](const auto& bound) { return bound->start_if(agree); });
-    if (!run && !agreed) RESHARD_CHECK(backend_.agree(tl::unexpected(run.error())));
+    if (!run && !meeting.over) RESHARD_CHECK(backend_.agree(tl::unexpected(run.error())));
     if (run) entry.pad(out);
     return run;
 }

@@ -141,9 +141,18 @@ void BounceBuffers::restart(const std::vector<std::vector<char>>& to_stage,
                             const std::vector<std::vector<char>>& from_stage, const std::vector<char>& own,
                             Store bounce_store) {
     bounce_store_ = bounce_store;
+    wakes_late_ = false;
     staying_->restart(own);
     for (Pair& pair : outgoing_) pair.pieces.restart(to_stage[pair.peer]);
     for (Pair& pair : incoming_) pair.pieces.restart(from_stage[pair.peer]);
+}
+
+void BounceBuffers::restart(const std::vector<char>& arrays, Store bounce_store) {
+    bounce_store_ = bounce_store;
+    wakes_late_ = true;
+    staying_->restart(arrays);
+    for (Pair& pair : outgoing_) pair.pieces.restart(arrays);
+    for (Pair& pair : incoming_) pair.pieces.restart(arrays);
 }
 
 // Opens a half for each pair of the groups whose pairs all have room, at most two halves ahead of the receivers.
@@ -178,7 +187,7 @@ void BounceBuffers::fill(Signals& signals, const std::vector<const std::byte*>& 
             --open;
             if (bounce_store_ == Store::streaming) store_fence();
             pair.flags->filled.store(++pair.moved, std::memory_order_release);
-            signals.wake(pair.peer);
+            if (!wakes_late_) signals.wake(pair.peer);
         }
         copies_.run(bounce_store_);
         between();
@@ -197,7 +206,7 @@ bool BounceBuffers::drain(Signals& signals, Pair& pair, const std::vector<std::b
     if (moves) {
         pair.pieces.unpack(pair.half(), targets, store);
         pair.flags->drained.store(++pair.moved, std::memory_order_release);
-        signals.wake(pair.peer);
+        if (!wakes_late_) signals.wake(pair.peer);
     } else {
         wanted_.push_back(filled);
     }
@@ -213,6 +222,7 @@ bool BounceBuffers::advance(Signals& signals, const std::vector<const std::byte*
         moves = open > 0;
         fill(signals, sources, open, [&] { staying_->move(sources, targets, store); });
         for (Pair& pair : incoming_) moves = drain(signals, pair, targets, store) || moves;
+        if (moves && wakes_late_) signals.wake_others();
         moved = moved || moves;
     }
     if (std::ranges::all_of(outgoing_, [](const Pair& pair) { return pair.pieces.finished(); })) {

@@ -41,7 +41,12 @@ public:
     void restart(const std::vector<std::vector<char>>& to_stage, const std::vector<std::vector<char>>& from_stage,
                  const std::vector<char>& own, Store bounce_store);
 
-    /// Packs what there is room for, and writes no target.
+    /// Begins a run in which all data of these arrays goes through bounce buffers at once. Allocates nothing. Peers
+    /// that sleep are woken when all has moved, since that takes no longer than waking them.
+    void restart(const std::vector<char>& arrays, Store bounce_store);
+
+    /// Packs what there is room for, and writes no target. Wakes nobody, since all ranks meet next. pre: the run goes
+    /// through bounce buffers at once.
     void pack(Signals& signals, const std::vector<const std::byte*>& sources);
 
     /// Moves all that can move now; returns true if something moved. After that wanted() names the counters that this
@@ -73,6 +78,7 @@ private:
     std::vector<std::vector<std::size_t>> groups_;  // outgoing pairs that keep pace
     DealtCopies copies_;
     Store bounce_store_ = Store::cached;
+    bool wakes_late_ = false;  // after all that can move now
     Signals::Wanteds wanted_;
 };
 

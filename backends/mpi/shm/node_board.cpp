@@ -36,7 +36,7 @@ Result<std::unique_ptr<Board>> NodeBoard::make(MPI_Comm communicator, std::chron
 NodeBoard::NodeBoard(std::byte* memory, const Signals::Among& among, std::chrono::milliseconds timeout)
     : letters_(memory + signal_bytes(among.size)), signals_(Signals::over(memory, among, 0, timeout)) {
     for (std::size_t rank = 0; rank < among.size; ++rank) {
-        if (rank != among.rank) others_.push_back({rank, &signals_->line(rank).entered, 0});
+        if (rank != among.rank) others_.push_back({rank, &place(rank, 0).arrived, 0});
     }
 }
 
@@ -59,13 +59,21 @@ bool NodeBoard::come(const Letter& own) {
     while (!count().compare_exchange_weak(come, come + 1, std::memory_order_acq_rel, std::memory_order_acquire)) {
         if ((come & closed) != 0) return false;
     }
-    signals_->line(signals_->rank()).entered.store(own.number, std::memory_order_release);
-    for (const Signals::Wanted& other : others_) signals_->wake(other.rank);
+    place(signals_->rank(), own.number).arrived.store(own.number, std::memory_order_release);
+    signals_->wake_others();
     return true;
 }
 
 bool NodeBoard::has_come(int rank, std::uint64_t number) const {
-    return signals_->line(static_cast<std::size_t>(rank)).entered.load(std::memory_order_acquire) >= number;
+    return place(static_cast<std::size_t>(rank), number).arrived.load(std::memory_order_acquire) >= number;
+}
+
+// Each of these ranks is in the count, so the meeting is complete. Needs no look at the count, which all ranks write.
+bool NodeBoard::all_arrived(std::uint64_t number) const {
+    for (std::size_t rank = 0; rank < signals_->size(); ++rank) {
+        if (place(rank, number).arrived.load(std::memory_order_acquire) < number) return false;
+    }
+    return true;
 }
 
 // After a meeting by letters the count says that it was complete. The letters here are then of an earlier one.
@@ -79,11 +87,11 @@ bool NodeBoard::is_complete(std::uint64_t number) const {
 
 // Reports of the signals, such as a peer that died, are left to the letters.
 bool NodeBoard::all_come(std::uint64_t number, std::chrono::microseconds most) {
-    if (is_complete(number)) return true;
+    if (all_arrived(number) || is_complete(number)) return true;
     if (most <= only_poll || others_.empty()) return false;
-    for (Signals::Wanted& other : others_) other.least = number;
+    for (Signals::Wanted& other : others_) other = {other.rank, &place(other.rank, number).arrived, number};
     static_cast<void>(signals_->wait(others_, Signals::Need::all, Signals::Clock::now(), most));
-    return is_complete(number);
+    return all_arrived(number) || is_complete(number);
 }
 
 bool NodeBoard::agrees(const Letter& own) const {

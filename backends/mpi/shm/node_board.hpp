@@ -34,11 +34,14 @@ private:
     struct alignas(64) Count {
         std::atomic<std::uint64_t> word;
     };
+    /// The start of the letter shares a cache line with the counter, so a peer reads both at once.
     struct alignas(64) Place {
+        Counter arrived;  ///< the number of the letter's meeting, once the count has it
         Letter letter;
     };
     [[nodiscard]] std::atomic<std::uint64_t>& count() const;
     [[nodiscard]] Place& place(std::size_t rank, std::uint64_t number) const;
+    [[nodiscard]] bool all_arrived(std::uint64_t number) const;
     [[nodiscard]] bool is_complete(std::uint64_t number) const;
 
     std::optional<Segment> segment_;

@@ -26,6 +26,7 @@ Result<std::shared_ptr<RegisteredPages>> Registry::add(std::span<std::byte> memo
                                                  other));
         }
         entries_.emplace(begin, Entry{end, nullptr});
+        count_.store(entries_.size(), std::memory_order_release);
     }
     auto made = RegisteredPages::make(memory, on_fork, std::move(held));
     const std::lock_guard lock(mutex_);
@@ -33,6 +34,7 @@ Result<std::shared_ptr<RegisteredPages>> Registry::add(std::span<std::byte> memo
         entries_.at(begin).pages = *made;
     } else {
         entries_.erase(begin);
+        count_.store(entries_.size(), std::memory_order_release);
     }
     return made;
 }
@@ -46,7 +48,9 @@ Result<void> Registry::end(RegisteredPages& pages) {
 void Registry::forget(const RegisteredPages& pages) {
     const std::lock_guard lock(mutex_);
     const auto entry = entries_.find(pages.range().begin);
-    if (entry != entries_.end() && entry->second.pages.get() == &pages) entries_.erase(entry);
+    if (entry == entries_.end() || entry->second.pages.get() != &pages) return;
+    entries_.erase(entry);
+    count_.store(entries_.size(), std::memory_order_release);
 }
 
 std::shared_ptr<RegisteredPages> Registry::find(const std::byte* start, Index bytes) {

@@ -2,6 +2,7 @@
 // has registered is fast on every other backend too, and no backend can register it twice.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -23,6 +24,8 @@ public:
     Result<void> end(RegisteredPages& pages);
     void forget(const RegisteredPages& pages);
 
+    /// True if nothing is registered. Takes no lock.
+    [[nodiscard]] bool empty() const { return count_.load(std::memory_order_acquire) == 0; }
     /// The registration that holds the whole range; null if no registration does.
     [[nodiscard]] std::shared_ptr<RegisteredPages> find(const std::byte* start, Index bytes);
 
@@ -33,6 +36,7 @@ private:
     };
     std::mutex mutex_;
     std::map<std::uintptr_t, Entry> entries_;  // by begin; they do not overlap
+    std::atomic<std::size_t> count_ = 0;       // of the entries
 };
 
 /// Memory that is registered for a backend and counted by its arena.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "backends/mpi/shm/registry.hpp"
 
 namespace reshard::mpi {
@@ -16,17 +18,36 @@ std::string name_of(std::size_t index) {
 Result<ShmAddresses> ShmAddresses::bind(Arena& arena, const PeerRegions& reached, std::span<const Buffers> buffers,
                                         std::span<const Index> source_bytes, std::span<const Index> target_bytes) {
     ShmAddresses bound;
-    bound.buffers.assign(buffers.begin(), buffers.end());
     bound.reached_ = &reached;
     for (std::size_t i = 0; i < buffers.size(); ++i) {
         bound.bytes_.push_back(source_bytes[i]);
         bound.bytes_.push_back(target_bytes[i]);
     }
-    for (std::size_t i = 0; i < bound.bytes_.size(); ++i)
-        bound.addresses.push_back(arena.find(bound.start(i), bound.bytes_[i]).value_or(Address{}));
-    bound.registered_.resize(bound.addresses.size());
-    RESHARD_CHECK(bound.renew(arena));
+    RESHARD_CHECK(bound.rebind(arena, buffers));
     return bound;
+}
+
+Result<void> ShmAddresses::rebind(Arena& arena, std::span<const Buffers> others) {
+    unbind();
+    buffers.assign(others.begin(), others.end());
+    for (const Buffers& own : buffers) {
+        sources.push_back(own.source.data());
+        targets.push_back(own.target.data());
+    }
+    for (std::size_t i = 0; i < bytes_.size(); ++i)
+        addresses.push_back(arena.find(start(i), bytes_[i]).value_or(Address{}));
+    registered_.resize(addresses.size());
+    return renew(arena);
+}
+
+void ShmAddresses::unbind() {
+    buffers.clear();
+    sources.clear();
+    targets.clear();
+    addresses.clear();
+    registered_.clear();
+    read_by_peers.clear();
+    written_by_peers.clear();
 }
 
 const std::byte* ShmAddresses::start(std::size_t index) const {
@@ -37,6 +58,8 @@ const std::byte* ShmAddresses::start(std::size_t index) const {
 // Buffers of one registration are mostly neighbours in the list, so the registration is checked once for all of them.
 Result<void> ShmAddresses::renew(const Arena& arena) {
     if (!arena.shares()) return {};
+    if (Registry::of_process().empty() && std::ranges::count(registered_, nullptr) == std::ssize(registered_))
+        return {};
     bool changed = false;
     const RegisteredPages* asked = nullptr;
     for (std::size_t i = 0; i < addresses.size(); ++i) {

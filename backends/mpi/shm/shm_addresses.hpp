@@ -8,6 +8,8 @@ namespace reshard::mpi {
 
 struct ShmAddresses {
     std::vector<Buffers> buffers;              ///< per array
+    std::vector<const std::byte*> sources;     ///< per array: where they begin in this process
+    std::vector<std::byte*> targets;           ///< the same
     std::vector<Address> addresses;            ///< per array: source, then target
     std::vector<ShadowCopy> read_by_peers;     ///< of registered sources
     std::vector<ShadowCopy> written_by_peers;  ///< of registered targets that peers write
@@ -18,6 +20,11 @@ struct ShmAddresses {
                                                    std::span<const Buffers> buffers,
                                                    std::span<const Index> source_bytes,
                                                    std::span<const Index> target_bytes);
+
+    /// The same with other buffers, in place.
+    Result<void> rebind(Arena& arena, std::span<const Buffers> others);
+    /// Refers to no buffer from now on.
+    void unbind();
 
     /// Finds, before a run, memory that was registered or ended since. Errors: as bind.
     Result<void> renew(const Arena& arena);

@@ -34,11 +34,13 @@ Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, st
     RESHARD_ASSIGN(plan->signals_,
                    Signals::make(communicator, plan->arena_, signal_addresses(steps.size()), options.timeout));
     plan->arrays_.resize(steps.size());
+    plan->moves_.resize(steps.size());
     for (std::size_t i = 0; i < steps.size(); ++i) {
         if (steps[i].step == nullptr) continue;
         const RankStep& step = *steps[i].step;
         const ElementCast cast = cast_of(step.from_dtype, step.to_dtype);
         plan->casts_ = plan->casts_ || cast;
+        plan->moves_[i] = 1;
         plan->arrays_[i] = {true, step.step, MultiCopy(MultiCopy::Kind::push, cast),
                             MultiCopy(MultiCopy::Kind::pull, cast)};
     }
@@ -93,12 +95,7 @@ std::string ShmCopyPlan::describe() const {
 }
 
 ShmCopy::ShmCopy(ShmCopyPlan& plan, const ShmAddresses& buffers)
-    : ShmRun(*plan.signals_, buffers, ++plan.runs_, plan.at_once_ ? Ranks() : plan.partners_), plan_(plan) {
-    for (const Buffers& own : buffers_.buffers) {
-        own_sources_.push_back(own.source.data());
-        own_targets_.push_back(own.target.data());
-    }
-}
+    : ShmRun(*plan.signals_, buffers, ++plan.runs_, plan.at_once_ ? Ranks() : plan.partners_), plan_(plan) {}
 
 Result<bool> ShmCopy::next(Slice most) {
     switch (phase_) {
@@ -115,7 +112,8 @@ Result<bool> ShmCopy::next(Slice most) {
             return true;
         }
         case Phase::staging: {
-            if (plan_.bounce_buffers_.advance(signals_, own_sources_, own_targets_, plan_.store_)) waiting_.moved();
+            if (plan_.bounce_buffers_.advance(signals_, buffers_.sources, buffers_.targets, plan_.store_))
+                waiting_.moved();
             if (!plan_.bounce_buffers_.wanted().empty())
                 return waiting_.on(plan_.bounce_buffers_.wanted(), Signals::Need::any, most);
             store_fence();
@@ -145,7 +143,7 @@ Result<void> ShmCopy::resolve() {
     std::vector<bool> direct(ranks);  // one of the two ranks reads or writes the other's buffers
     for (std::size_t array = 0; array < arrays; ++array) {
         if (!plan_.arrays_[array].moves) continue;
-        targets_[array][signals_.rank()] = own_targets_[array];
+        targets_[array][signals_.rank()] = buffers_.targets[array];
         const bool own_source = is_shared(buffers_.addresses[2 * array]);
         const bool own_target = is_shared(buffers_.addresses[2 * array + 1]);
         for (const std::size_t peer : plan_.partners_) {
@@ -182,17 +180,14 @@ Result<void> ShmCopy::pack_first() {
     if (!plan_.at_once_) return {};
     RESHARD_CHECK(buffers_.kept(*plan_.arena_));
     stage_all();
-    plan_.bounce_buffers_.pack(signals_, own_sources_);
+    plan_.bounce_buffers_.pack(signals_, buffers_.sources);
     return {};
 }
 
 // No peer reaches the buffers, so no peer has to be ready yet.
 void ShmCopy::stage_all() {
     phase_ = Phase::staging;
-    std::vector<char> moves;
-    for (const ShmCopyPlan::Array& array : plan_.arrays_) moves.push_back(array.moves ? 1 : 0);
-    const std::vector<std::vector<char>> all(signals_.size(), moves);
-    plan_.bounce_buffers_.restart(all, all, moves, plan_.bounce_store_);
+    plan_.bounce_buffers_.restart(plan_.moves_, plan_.bounce_store_);
 }
 
 Result<void> ShmCopy::sweep() {
@@ -200,10 +195,10 @@ Result<void> ShmCopy::sweep() {
     for (std::size_t array = 0; array < plan_.arrays_.size(); ++array) {
         ShmCopyPlan::Array& moved = plan_.arrays_[array];
         if (!moved.moves) continue;
-        moved.push.push(own_sources_[array], targets_[array], plan_.store_);
+        moved.push.push(buffers_.sources[array], targets_[array], plan_.store_);
         const bool pulls =
             std::ranges::any_of(sources_[array], [](const std::byte* source) { return source != nullptr; });
-        if (pulls) moved.pull.pull(own_targets_[array], sources_[array], plan_.store_);
+        if (pulls) moved.pull.pull(buffers_.targets[array], sources_[array], plan_.store_);
     }
     return {};
 }

@@ -44,6 +44,7 @@ private:
     std::shared_ptr<Arena> arena_;
     std::unique_ptr<Signals> signals_;
     std::vector<Array> arrays_;
+    std::vector<char> moves_;  // per array: Array::moves
     PeerRegions reached_;
     std::vector<std::size_t> partners_;  // ranks that this one sends to or receives from
     BounceBuffers bounce_buffers_;
@@ -71,10 +72,8 @@ private:
 
     ShmCopyPlan& plan_;
     Phase phase_ = Phase::entering;
-    std::vector<std::vector<std::byte*>> targets_;        // per array, per rank; null: not reached
-    std::vector<std::vector<const std::byte*>> sources_;  // as targets_; null unless this rank pulls from there
-    std::vector<const std::byte*> own_sources_;           // per array
-    std::vector<std::byte*> own_targets_;
+    std::vector<std::vector<std::byte*>> targets_;              // per array, per rank; null: not reached
+    std::vector<std::vector<const std::byte*>> sources_;        // as targets_; null unless this rank pulls from there
     std::vector<std::pair<std::size_t, std::size_t>> written_;  // arrays, and the peers that write their targets
     Ranks leaving_;                                             // peers that use this rank's buffers, or whose it uses
 };

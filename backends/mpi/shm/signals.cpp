@@ -123,6 +123,17 @@ Result<Address> Signals::take(Index bytes) { return arena_->take(bytes, taken_);
 // polls a last time. So one of them sees the other.
 void Signals::wake(std::size_t rank) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
+    wake_sleeper(rank);
+}
+
+void Signals::wake_others() {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    for (std::size_t rank = 0; rank < size_; ++rank) {
+        if (rank != rank_) wake_sleeper(rank);
+    }
+}
+
+void Signals::wake_sleeper(std::size_t rank) {
     SignalLine& theirs = line(rank);
     std::uint32_t caller = theirs.asleep.load(std::memory_order_relaxed);
     if (caller != rank_ + 1 && caller != anyone) return;

@@ -81,6 +81,8 @@ public:
 
     /// Wakes `rank` if it sleeps; only then it makes a system call. Call it after a counter grew that `rank` waits for.
     void wake(std::size_t rank);
+    /// Wakes all other ranks that sleep until this one goes on. It has one fence for all.
+    void wake_others();
 
     /// Counts one more successful run of this rank. All ranks count the same runs.
     void finish_run() { ++finished_; }
@@ -127,6 +129,7 @@ private:
     struct Head;
     Signals() = default;
     void begin(std::byte* memory, std::int32_t rank, bool crowded);
+    void wake_sleeper(std::size_t rank);
     [[nodiscard]] Head& head() const;
     [[nodiscard]] Counter& failed_from(std::size_t rank) const;  // its first failed run; 0: no run failed
     [[nodiscard]] Result<void> hear_failures() const;

@@ -1,0 +1,51 @@
+// A prepared list of arrays. It decides which arrays move through shared memory and which by messages, and runs both.
+#pragma once
+
+#include "backends/mpi/base/roll.hpp"
+#include "backends/mpi/messages/messages.hpp"
+#include "backends/mpi/shm/shm_copy.hpp"
+
+namespace reshard::mpi {
+
+class MpiPrepared final : public Prepared {
+public:
+    /// `communicator` belongs to this list alone: executors side by side cannot take each other's messages.
+    MpiPrepared(const Roll& roll, Communicator communicator)
+        : communicator_(std::move(communicator)), standing_(roll) {}
+    ~MpiPrepared() override;
+
+    /// Collective. The nodes outlive it.
+    Result<void> make(std::vector<RankPlan> plans, const std::shared_ptr<Arena>& arena, const NodeMap& nodes,
+                      const Options& options, Index staging_bytes_max);
+
+    [[nodiscard]] Index staging_bytes() const override {
+        return messages_.staging_bytes() + (node_ ? node_->held_bytes() : 0);
+    }
+    [[nodiscard]] std::string describe() const override;
+    Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override;
+    void abandon(const Error& why) override;
+    void report_failure(const Error& why) override;
+
+private:
+    friend class BothRuns;
+    friend class MpiBound;
+
+    void begin_run();
+    void finish_run();
+    Result<void> make_ways(std::vector<RankPlan> plans, const std::shared_ptr<Arena>& arena, const NodeMap& nodes,
+                           const Options& options, Index staging_bytes_max);
+    Result<void> vote(bool node);
+
+    Communicator communicator_;
+    Standing standing_;
+    std::vector<RankPlan> plans_;
+    std::vector<Index> source_bytes_;  // per array
+    std::vector<Index> target_bytes_;
+    std::vector<char> moves_;            // per array: through shared memory
+    std::unique_ptr<ShmCopyPlan> node_;  // null if none does
+    Messages messages_;
+    std::vector<Signals*> signals_;
+    bool excused_ = false;
+};
+
+}  // namespace reshard::mpi
