@@ -171,6 +171,7 @@ ROOMS = {
     "bindings/scalapack": ([], ALL),
     "python/bindings": (["report"], ALL),
     "python/bindings/halos": (["python/bindings", "report"], ALL),
+    "python/bindings/boxes": (["python/bindings", "python/bindings/halos", "report"], ALL),
     "python/bindings/live": (["report", "python/bindings"], ALL),
     "python/bindings/programs": (["report", "python/bindings"], ALL),
     "python/bindings/ranks": (["report", "python/bindings", "python/bindings/programs"], ALL),
