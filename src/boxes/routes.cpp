@@ -33,12 +33,6 @@ std::string first_element(const Box& box) {
     return fmt::format("element [{}]", fmt::join(indices, ", "));
 }
 
-std::string print(const Box& box) {
-    std::vector<std::string> sides;
-    for (const Interval& side : box) sides.push_back(fmt::format("{}:{}", side.begin, side.end));
-    return fmt::format("[{}]", fmt::join(sides, ", "));
-}
-
 void remove(std::vector<Box>& parts, const Box& hole) {
     std::vector<Box> left;
     for (Box& part : parts) {
@@ -54,8 +48,16 @@ void remove(std::vector<Box>& parts, const Box& hole) {
 
 }  // namespace
 
+std::string print(const Box& box) {
+    std::vector<std::string> sides;
+    for (const Interval& side : box) sides.push_back(fmt::format("{}:{}", side.begin, side.end));
+    return fmt::format("[{}]", fmt::join(sides, ", "));
+}
+
 Wants wants_of(const std::vector<Box>& boxes, std::size_t dims, Index rank) {
     Wants wants;
+    if (boxes.size() == 1 && count(boxes.front()) > 0)
+        return {{{0, boxes.front()}}, {}};  // the usual case, without a tree
     std::vector<NumberedBox> all;
     for (const Box& box : boxes) all.push_back({rank, std::ssize(all), &box});
     const BoxIndex index(all, dims);

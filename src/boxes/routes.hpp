@@ -8,6 +8,9 @@
 
 namespace reshard {
 
+/// The box for people: [0:16, 0:64].
+[[nodiscard]] std::string print(const Box& box);
+
 /// A part that moves from box `from` of one rank to box `to` of another.
 struct BoxMove {
     Index peer = 0;  ///< the other rank; this rank for a local copy

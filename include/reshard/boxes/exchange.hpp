@@ -53,7 +53,6 @@ public:
 private:
     struct State;
     BoxExchange() = default;
-    [[nodiscard]] Result<std::unique_ptr<Bound>> try_bind(std::span<const Buffers> buffers) const;
 
     DType dtype_ = DType::f32;
     std::size_t arrays_ = 0;

@@ -1,24 +1,19 @@
 // An exchange of boxes on a backend: prepare, bind and run.
 #include "reshard/boxes/exchange.hpp"
 
-#include <numeric>
-
 #include <fmt/format.h>
 
-#include "reshard/text.hpp"
 #include "src/base/hash.hpp"
 #include "src/base/try.hpp"
 #include "src/execute/boxes/gather.hpp"
 #include "src/execute/boxes/lower_boxes.hpp"
-#include "src/execute/bucket_run.hpp"
-#include "src/execute/memory_ranges.hpp"
+#include "src/execute/boxes/rounds.hpp"
 
 namespace reshard {
 
-/// An exchange shares this state with its bound buffers and runs.
+/// The prepared rounds.
 struct BoxExchange::State {
-    std::vector<std::shared_ptr<Prepared>> rounds;
-    std::shared_ptr<Executor::RunState> runs = std::make_shared<Executor::RunState>();
+    Rounds rounds;
 };
 
 namespace {
@@ -109,65 +104,21 @@ Result<BoxExchange> BoxExchange::prepare(const BoxTable& given, Backend& backend
     made.have_bytes_ = lowered->have_bytes;
     made.want_bytes_ = lowered->want_bytes;
     made.traffic_ = times(lowered->traffic, arrays);
-    made.state_ = std::make_shared<State>();
-    for (const RankPlan& round : lowered->rounds) {
-        RESHARD_TRY(auto& prepared, backend.prepare(std::vector<RankPlan>(arrays, round)));
-        made.state_->rounds.push_back(std::move(prepared));
-        made.state_->runs->prepared.push_back(made.state_->rounds.back());
-    }
+    std::vector<std::vector<RankPlan>> rounds;
+    for (const RankPlan& round : lowered->rounds) rounds.emplace_back(arrays, round);
+    RESHARD_TRY(auto& prepared, Rounds::prepare(std::move(rounds), backend));
+    made.state_ = std::make_shared<State>(State{std::move(prepared)});
     return made;
 }
 
-Index BoxExchange::staging_bytes() const {
-    Index bytes = 0;
-    for (const auto& round : state_->rounds) bytes += round->staging_bytes();
-    return bytes;
-}
+Index BoxExchange::staging_bytes() const { return state_->rounds.staging_bytes(); }
 
-std::string BoxExchange::describe() const {
-    return fmt::format(
-               "rank {} receives {} from {} ranks, the least that any protocol brings it; it sends {} to {} "
-               "ranks and copies {}\n",
-               rank_, format_bytes(traffic_.received_bytes), traffic_.senders, format_bytes(traffic_.sent_bytes),
-               traffic_.receivers, format_bytes(traffic_.copied_bytes)) +
-           state_->rounds.front()->describe();
-}
+std::string BoxExchange::describe() const { return state_->rounds.describe(rank_, traffic_); }
 
-void BoxExchange::report_failure(const Error& why) {
-    if (state_->runs->in_flight || state_->runs->failed) return;
-    for (const auto& round : state_->rounds) round->report_failure(why);
-}
+void BoxExchange::report_failure(const Error& why) { state_->rounds.report_failure(why); }
 
 Result<std::unique_ptr<Bound>> BoxExchange::bind(std::span<const Buffers> buffers) {
-    auto bound = try_bind(buffers);
-    for (std::size_t i = 0; !bound && i < state_->rounds.size(); ++i)
-        state_->rounds[i]->report_failure(named("bind failed", bound.error()));
-    return bound;
-}
-
-Result<std::unique_ptr<Bound>> BoxExchange::try_bind(std::span<const Buffers> buffers) const {
-    if (buffers.size() != arrays_)
-        return fail(Code::mismatch, fmt::format("{} arrays were given {} sets of buffers", arrays_, buffers.size()));
-    std::vector<MemoryRange> ranges;
-    for (std::size_t i = 0; i < arrays_; ++i) {
-        RESHARD_CHECK(add_range(ranges, buffers[i].source, have_bytes_,
-                                {{}, fmt::format("the owned boxes of array {}", i), false}));
-        RESHARD_CHECK(add_range(ranges, buffers[i].target, want_bytes_,
-                                {{}, fmt::format("the wanted boxes of array {}", i), true}));
-    }
-    RESHARD_CHECK(check_apart(ranges));
-    BoundBuckets all;
-    for (std::size_t round = 0; round < state_->rounds.size(); ++round) {
-        std::vector<Buffers> of_plans;
-        for (const Buffers& own : buffers)
-            of_plans.push_back({round == 0 ? own.source : std::span<const std::byte>(own.target), own.target, {}});
-        std::vector<std::size_t>& steps = all.steps.emplace_back(arrays_);
-        std::iota(steps.begin(), steps.end(), round * arrays_);
-        RESHARD_TRY(auto& bound, state_->rounds[round]->bind(of_plans));
-        all.prepared.push_back(state_->rounds[round]);
-        all.bounds.push_back(std::move(bound));
-    }
-    return guarded(std::move(all), state_->runs);
+    return state_->rounds.bind(buffers, "the memory of owned boxes", "the memory of wanted boxes");
 }
 
 Result<void> BoxExchange::run(ConstElements have, Elements want) {
