@@ -489,6 +489,36 @@ def _views_of(buffer: numpy.ndarray, boxes: list[list[tuple[int, int]]]) -> list
     return views
 
 
+@_collective("prepare")
+def rebuild(comm: MPI.Comm, tile: Any, source: Layout | Sequence[Layout], target: Layout | Sequence[Layout],
+            lost: Sequence[int], devices: Sequence[int] | None = None) -> Any:
+    """Rebuilds arrays after the loss of devices from the replicas that are left; returns this rank's target tiles. Collective.
+
+    Layouts name devices as before the loss: a tile of `source` is gone on each device in `lost`. devices: the device that
+    each rank of `comm` is; rank r is device r when None. Lists of layouts and tiles move a whole state in one round.
+    tile: this rank's source tile in C order (a list for a list); None on a device that is lost or new.
+    Each element comes from a holder that is left, and the holders of a tile share the work. A rank keeps what it has.
+    Errors, on all ranks before any byte moves: InfeasibleError (only lost devices held some boxes; it names them),
+    InputError (dtype, shape, a device that is no rank, arguments that differ between ranks), UnsupportedError (summands),
+    TypeError on the rank that passed anything else. BackendError: MPI or a peer failed.
+    """
+    one = isinstance(source, Layout)
+    sources = [source] if isinstance(source, Layout) else list(source)
+    targets = [target] if isinstance(target, Layout) else list(target)
+    ids = list(range(comm.size)) if devices is None else [operator.index(device) for device in devices]
+    gone = [operator.index(device) for device in lost]
+    if len(ids) != comm.size:
+        raise InputError(f"{comm.size} ranks were given {len(ids)} devices", "mismatch")
+    tiles = [tile] if one else [None] * len(sources) if tile is None else list(tile)
+    if not len(sources) == len(targets) == len(tiles):
+        raise InputError(f"{len(sources)} sources, {len(targets)} targets and {len(tiles)} tiles were given", "mismatch")
+    outs = [empty_tile(layout, ids[comm.rank]) for layout in targets]
+    if ids[comm.rank] in gone:
+        tiles = [None] * len(sources)
+    _mpi.rebuild(_addressof(comm), sources, targets, gone, ids, tiles, outs)
+    return outs[0] if one else outs
+
+
 def capabilities(comm: MPI.Comm) -> Capabilities:
     """The capabilities of MPI among these ranks, for synthesize(..., capabilities=...). Collective as the first call."""
     address = _address(comm)
@@ -501,4 +531,4 @@ def clear(comm: MPI.Comm) -> None:
     _mpi.clear(address)
 
 
-__all__ = ["Boxes", "Executor", "Halo", "Registration", "allocate", "available", "capabilities", "clear", "redistribute", "registered"]
+__all__ = ["Boxes", "Executor", "Halo", "Registration", "allocate", "available", "capabilities", "clear", "rebuild", "redistribute", "registered"]

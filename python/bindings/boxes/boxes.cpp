@@ -90,6 +90,7 @@ void PythonBoxes::report_failure(nb::handle exception) {
 }
 
 void add_boxes(nb::module_& module) {
+    add_rebuilds(module);
     nb::class_<PythonBoxes>(module, "PreparedBoxes", "Boxes that are ready to move. reshard.mpi.Boxes makes them.")
         .def("start", &PythonBoxes::start, "have"_a, "want"_a)
         .def("report_failure", &PythonBoxes::report_failure, "exception"_a)

@@ -34,4 +34,6 @@ private:
     Home home_;
 };
 
+void add_rebuilds(nb::module_& module);
+
 }  // namespace reshard::python
