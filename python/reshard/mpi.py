@@ -29,7 +29,7 @@ import numpy
 
 from ._core import Capabilities, Layout, ListPlan, Plan, Schedule, Split
 from ._ranges import Box, Periods, Width, sides_of, widths_of
-from .dtypes import name_of
+from .dtypes import layout_name_of, name_of, numpy_dtype
 from .errors import BackendError, InputError, UnsupportedError
 from .tiles import empty_tile, fill_bytes
 
@@ -407,10 +407,10 @@ class _HaloSum:
 class Boxes:
     """Boxes that each rank names, exchanged: Boxes(comm, shape, dtype, have, want). All its calls are collective.
 
-    Each rank gives the boxes that it has and the boxes that it wants of an array of `shape`. Ranks need not know the boxes
-    of others. A run copies every wanted element from its owner, once for each rank, in one round. Wanted boxes may overlap.
-    have, want: boxes in global indices, each a slice or a pair (begin, end) per dimension; () or [] if there are none.
-    arrays: how many arrays of this shape and dtype move in one run.
+    Each rank gives the boxes that it has and the boxes that it wants of an array. Ranks need not know the boxes of others.
+    A run copies every wanted element from its owner, once for each rank, in one round. Wanted boxes may overlap.
+    shape, dtype: of the whole array, as for a Layout. arrays: how many arrays of this shape and dtype move in one run.
+    have, want: boxes in global indices, each a slice or a pair (begin, end) per dimension; [] if there are none.
     A buffer has all boxes of the rank, one after another, each in C order: allocate makes buffers, `owned` and `wanted`
     show the boxes in them.
     Errors, on all ranks: InputError (a box outside of the shape, an element with two owners, a wanted element without an
@@ -422,16 +422,17 @@ class Boxes:
                  arrays: int = 1) -> None:
         address = _address(comm)
         self._comm = comm
-        self._dtype = numpy.dtype(dtype)
+        name = layout_name_of(dtype)
+        self._dtype = numpy_dtype(name)
         extents = [operator.index(extent) for extent in shape]
         self._have, self._want = sides_of(extents, have), sides_of(extents, want)
         self._one = arrays == 1
-        self._prepared = _mpi.prepare_boxes(address, name_of(self._dtype), extents, self._have, self._want, arrays)
+        self._prepared = _mpi.prepare_boxes(address, name, extents, self._have, self._want, arrays)
 
     def allocate(self) -> tuple[numpy.ndarray, numpy.ndarray]:
-        """Two buffers, for the boxes that this rank has and for the boxes that it wants, in memory that peers on this node reach.
+        """Two buffers: for the boxes that this rank has, and for the boxes that it wants. Call it once for each array.
 
-        Each is one-dimensional, and its contents are not initialized. Call it once for each array.
+        Each is one-dimensional and not initialized, in memory that peers on this node reach.
         """
         return tuple(allocate(self._comm, _elements_of(boxes), self._dtype)  # type: ignore[return-value]
                      for boxes in (self._have, self._want))
@@ -480,7 +481,8 @@ def _elements_of(boxes: list[list[tuple[int, int]]]) -> int:
 
 def _views_of(buffer: numpy.ndarray, boxes: list[list[tuple[int, int]]]) -> list[numpy.ndarray]:
     if buffer.shape != (_elements_of(boxes),):
-        raise InputError(f"a buffer of {_elements_of(boxes)} elements is wanted, not one of shape {buffer.shape}", "mismatch")
+        raise InputError(f"a buffer of {_elements_of(boxes)} elements is wanted, not one of shape {buffer.shape}",
+                         "mismatch")
     views, first = [], 0
     for box in boxes:
         shape = tuple(end - begin for begin, end in box)
@@ -492,7 +494,7 @@ def _views_of(buffer: numpy.ndarray, boxes: list[list[tuple[int, int]]]) -> list
 @_collective("prepare")
 def rebuild(comm: MPI.Comm, tile: Any, source: Layout | Sequence[Layout], target: Layout | Sequence[Layout],
             lost: Sequence[int], devices: Sequence[int] | None = None) -> Any:
-    """Rebuilds arrays after the loss of devices from the replicas that are left; returns this rank's target tiles. Collective.
+    """Rebuilds arrays from the replicas that are left when devices are lost; returns this rank's target tiles. Collective.
 
     Layouts name devices as before the loss: a tile of `source` is gone on each device in `lost`. devices: the device that
     each rank of `comm` is; rank r is device r when None. Lists of layouts and tiles move a whole state in one round.
@@ -531,4 +533,5 @@ def clear(comm: MPI.Comm) -> None:
     _mpi.clear(address)
 
 
-__all__ = ["Boxes", "Executor", "Halo", "Registration", "allocate", "available", "capabilities", "clear", "rebuild", "redistribute", "registered"]
+__all__ = ["Boxes", "Executor", "Halo", "Registration", "allocate", "available", "capabilities", "clear",
+           "rebuild", "redistribute", "registered"]

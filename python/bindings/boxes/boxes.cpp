@@ -6,7 +6,6 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include "python/bindings/convert.hpp"
 #include "python/bindings/door.hpp"
 #include "python/bindings/files.hpp"
 #include "python/bindings/halos/halos.hpp"
@@ -30,7 +29,7 @@ std::vector<Box> boxes_of(nb::handle given) {
 std::shared_ptr<PythonBoxes> PythonBoxes::make(std::shared_ptr<Backend> backend, nb::handle dtype,
                                                const std::vector<Index>& shape, nb::handle have, nb::handle want,
                                                std::size_t arrays) {
-    const DType type = dtype_of(dtype);
+    const DType type = unwrap(parse_dtype(string_of(dtype)));
     const RankBoxes own{boxes_of(have), boxes_of(want)};
     Call::vote(*backend);
     auto prepared = waiting([&] { return BoxExchange::prepare(type, shape, own, *backend, {}, arrays); });
@@ -96,7 +95,7 @@ void add_boxes(nb::module_& module) {
         .def("report_failure", &PythonBoxes::report_failure, "exception"_a)
         .def_prop_ro("received_bytes", [](const PythonBoxes& self) { return self.exchange().traffic().received_bytes; })
         .def_prop_ro("sent_bytes", [](const PythonBoxes& self) { return self.exchange().traffic().sent_bytes; })
-        .def("describe", [](const PythonBoxes& self) { return shown(self.exchange().describe()); });
+        .def("describe", [](const PythonBoxes& self) { return self.exchange().describe(); });
     module.def(
         "prepare_boxes",
         [](std::uintptr_t address, nb::handle dtype, const std::vector<Index>& shape, nb::handle have, nb::handle want,

@@ -11,7 +11,7 @@ namespace reshard::python {
 /// An exchange of boxes, and the buffers that it is bound to.
 class PythonBoxes : public std::enable_shared_from_this<PythonBoxes> {
 public:
-    /// Collective, within a Call. `have`, `want`: boxes as lists of (begin, end).
+    /// Collective, within a Call. `dtype`: a name. `have`, `want`: boxes as lists of (begin, end).
     static std::shared_ptr<PythonBoxes> make(std::shared_ptr<Backend> backend, nb::handle dtype,
                                              const std::vector<Index>& shape, nb::handle have, nb::handle want,
                                              std::size_t arrays);
