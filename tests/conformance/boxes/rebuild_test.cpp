@@ -140,6 +140,11 @@ TEST(Rebuild, EveryElementComesFromAReplicaThatIsLeft) {
         Random random(seed + static_cast<std::uint64_t>(i));
         all.push_back(draw_loss(random, harness().ranks()));
     }
+    const auto whole = std::ranges::count_if(
+        all, [](const DrawnLoss& drawn) { return !drawn.lost.empty() && elements_left(drawn) == elements_of(drawn); });
+    if (count >= 50 && harness().ranks() > 1) {
+        EXPECT_GE(10 * whole, count) << "too few losses leave all elements";
+    }
     harness().on_every_rank([&](Backend& backend) {
         for (std::size_t i = 0; i < all.size(); ++i) {
             SCOPED_TRACE(fmt::format("RESHARD_SEED={}\n{}", seed + i, describe(all[i])));
