@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t named_max = 4;  // boxes in an error
 
-std::size_t at(Index index) { return static_cast<std::size_t>(index); }
+BoxTraffic& of_device(std::vector<BoxTraffic>& all, Index device) { return all[static_cast<std::size_t>(device)]; }
 
 // Fails if all holders of some tile are lost.
 Result<void> check_left(const RebuildMove& move, const std::vector<Index>& lost) {
@@ -29,7 +29,7 @@ Result<void> check_left(const RebuildMove& move, const std::vector<Index>& lost)
         if (!position_of(move.source.mesh, device)) continue;
         const TileNumber number = tile_number(move.source, device);
         if (!routing.holders_of(number, 0).empty() || !gone.insert(number).second) continue;
-        for (const Box& box : boxes_of(tile_of(move.source, number))) boxes.push_back(print(box));
+        for (const Box& box : boxes_of(tile_of(move.source, number))) boxes.push_back(box_text(box));
     }
     if (boxes.empty()) return {};
     const std::size_t more = boxes.size() - std::min(boxes.size(), named_max);
@@ -60,7 +60,8 @@ Result<std::vector<BoxTraffic>> rebuild_traffic(const RebuildMove& move, std::sp
     const std::vector<Index> gone = ascending(lost);
     RESHARD_CHECK(check_rebuild(move, gone));
     const Index element_bytes = size_of(move.source.dtype);
-    std::vector<BoxTraffic> all(at(std::max(world_size(move.source.mesh), world_size(move.target.mesh))));
+    std::vector<BoxTraffic> all(
+        static_cast<std::size_t>(std::max(world_size(move.source.mesh), world_size(move.target.mesh))));
     const Routing routing(move.source, move.target, 0, {}, gone);
     for (Index position = 0; position < device_count(move.source.mesh); ++position) {
         const Index device = device_at(move.source.mesh, position);
@@ -70,11 +71,11 @@ Result<std::vector<BoxTraffic>> rebuild_traffic(const RebuildMove& move, std::sp
         if (holders.front() != device) continue;  // one of them speaks for the tile
         for (const Stripes& stripes : routing.stripes_of(number, 0, holders)) {
             for (const Demand& demand : stripes.demands) {
-                BoxTraffic& receiver = all[at(demand.device)];
+                BoxTraffic& receiver = of_device(all, demand.device);
                 receiver.received_bytes += demand.elements * element_bytes;
                 stripes.serve(demand, [&](std::size_t place, Index begin, Index end) {
                     if (begin == end) return;
-                    BoxTraffic& sender = all[at(stripes.holders[place])];
+                    BoxTraffic& sender = of_device(all, stripes.holders[place]);
                     sender.sent_bytes += (end - begin) * element_bytes;
                     ++sender.receivers;
                     ++receiver.senders;
@@ -83,8 +84,8 @@ Result<std::vector<BoxTraffic>> rebuild_traffic(const RebuildMove& move, std::sp
         }
     }
     for (Index device = 0; device < std::ssize(all); ++device)
-        all[at(device)].copied_bytes =
-            count(tile(move.target, device)) * element_bytes - all[at(device)].received_bytes;
+        of_device(all, device).copied_bytes =
+            count(tile(move.target, device)) * element_bytes - of_device(all, device).received_bytes;
     return all;
 }
 

@@ -48,7 +48,7 @@ void remove(std::vector<Box>& parts, const Box& hole) {
 
 }  // namespace
 
-std::string print(const Box& box) {
+std::string box_text(const Box& box) {
     std::vector<std::string> sides;
     for (const Interval& side : box) sides.push_back(fmt::format("{}:{}", side.begin, side.end));
     return fmt::format("[{}]", fmt::join(sides, ", "));
@@ -94,12 +94,12 @@ Result<void> check_within(const std::vector<Index>& shape, const RankBoxes& boxe
         for (const Box& box : *list) {
             if (box.size() != shape.size())
                 return fail(Code::mismatch, fmt::format("rank {} {} the box {} of {} dimensions, the array has {}",
-                                                        rank, verb, print(box), box.size(), shape.size()));
+                                                        rank, verb, box_text(box), box.size(), shape.size()));
             for (std::size_t k = 0; k < box.size(); ++k)
                 if (box[k].begin < 0 || box[k].begin > box[k].end || box[k].end > shape[k])
                     return fail(Code::mismatch, fmt::format("rank {} {} the box {}, which lies outside of the shape "
                                                             "[{}]",
-                                                            rank, verb, print(box), fmt::join(shape, ", ")));
+                                                            rank, verb, box_text(box), fmt::join(shape, ", ")));
         }
     }
     return {};

@@ -9,7 +9,7 @@
 namespace reshard {
 
 /// The box for people: [0:16, 0:64].
-[[nodiscard]] std::string print(const Box& box);
+[[nodiscard]] std::string box_text(const Box& box);
 
 /// A part that moves from box `from` of one rank to box `to` of another.
 struct BoxMove {
