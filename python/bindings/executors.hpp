@@ -81,5 +81,6 @@ private:
 
 void add_executors(nb::module_& module);
 void add_halos(nb::module_& module);  ///< after the executors
+void add_boxes(nb::module_& module);  ///< after the executors
 
 }  // namespace reshard::python

@@ -50,3 +50,9 @@ def name_of(dtype: Any) -> str:
         shown = known.str if known is not None and not known.isnative else long
         raise InputError(f"there are no layouts of {shown}; the element types are {_LISTED}", "mismatch")
     return _SHORT[long]
+
+
+def layout_name_of(dtype: Any) -> str:
+    """The short name of a dtype as layouts take it: a short or long name, or a dtype of numpy or torch.
+    Errors: InputError. A wrong text is returned as it is."""
+    return _SHORT.get(dtype, dtype) if isinstance(dtype, str) else name_of(dtype)

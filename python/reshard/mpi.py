@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 import numpy
 
 from ._core import Capabilities, Layout, ListPlan, Plan, Schedule, Split
-from ._widths import Periods, Width, widths_of
-from .dtypes import name_of
+from ._ranges import Box, Periods, Width, sides_of, widths_of
+from .dtypes import layout_name_of, name_of, numpy_dtype
 from .errors import BackendError, InputError, UnsupportedError
 from .tiles import empty_tile, fill_bytes
 
@@ -404,6 +404,123 @@ class _HaloSum:
         return self._prepared.start(arrays)
 
 
+class Boxes:
+    """Boxes that each rank names, exchanged: Boxes(comm, shape, dtype, have, want). All its calls are collective.
+
+    Each rank gives the boxes that it has and the boxes that it wants of an array. Ranks need not know the boxes of others.
+    A run copies every wanted element from its owner, once for each rank, in one round. Wanted boxes may overlap.
+    shape, dtype: of the whole array, as for a Layout. arrays: how many arrays of this shape and dtype move in one run.
+    have, want: boxes in global indices, each a slice or a pair (begin, end) per dimension; [] if there are none.
+    A buffer has all boxes of the rank, one after another, each in C order: allocate makes buffers, `owned` and `wanted`
+    show the boxes in them.
+    Errors, on all ranks: InputError (a box outside of the shape, an element with two owners, a wanted element without an
+    owner, shapes or dtypes that differ between ranks), TypeError on the rank that passed anything else, BackendError.
+    """
+
+    @_collective("prepare", place=1)
+    def __init__(self, comm: MPI.Comm, shape: Sequence[int], dtype: Any, have: Sequence[Box], want: Sequence[Box],
+                 arrays: int = 1) -> None:
+        address = _address(comm)
+        self._comm = comm
+        name = layout_name_of(dtype)
+        self._dtype = numpy_dtype(name)
+        extents = [operator.index(extent) for extent in shape]
+        self._have, self._want = sides_of(extents, have), sides_of(extents, want)
+        self._one = arrays == 1
+        self._prepared = _mpi.prepare_boxes(address, name, extents, self._have, self._want, arrays)
+
+    def allocate(self) -> tuple[numpy.ndarray, numpy.ndarray]:
+        """Two buffers: for the boxes that this rank has, and for the boxes that it wants. Call it once for each array.
+
+        Each is one-dimensional and not initialized, in memory that peers on this node reach.
+        """
+        return tuple(allocate(self._comm, _elements_of(boxes), self._dtype)  # type: ignore[return-value]
+                     for boxes in (self._have, self._want))
+
+    def owned(self, buffer: numpy.ndarray) -> list[numpy.ndarray]:
+        """The boxes that this rank has, as views of a buffer, in the order in which they were given."""
+        return _views_of(buffer, self._have)
+
+    def wanted(self, buffer: numpy.ndarray) -> list[numpy.ndarray]:
+        """The boxes that this rank wants, as views of a buffer, in the order in which they were given."""
+        return _views_of(buffer, self._want)
+
+    @property
+    def received_bytes(self) -> int:
+        """Bytes that a run brings to this rank from others, the fewest possible."""
+        return self._prepared.received_bytes
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes that a run takes from this rank to others."""
+        return self._prepared.sent_bytes
+
+    @_starting
+    def start(self, have: Any, want: Any) -> Any:
+        """Begins a run and returns at once a run with test() -> bool and wait(); dropping it waits. One run at a time.
+
+        have, want: buffers (lists of buffers for several arrays). Until the run is over, only read `have`, and do not
+        touch `want`. Errors: InputError (dtype, size, memory that overlaps; this rank may try again), BackendError. After
+        a BackendError the boxes must be prepared anew.
+        """
+        return self._prepared.start([have] if self._one else list(have), [want] if self._one else list(want))
+
+    def run(self, have: Any, want: Any) -> Any:
+        """Moves, and returns `want` once it is complete on this rank. Errors: as start."""
+        self.start(have, want).wait()
+        return want
+
+    def describe(self) -> str:
+        """The bytes of this rank, and how they move, for people."""
+        return self._prepared.describe()
+
+
+def _elements_of(boxes: list[list[tuple[int, int]]]) -> int:
+    return sum(math.prod(end - begin for begin, end in box) for box in boxes)
+
+
+def _views_of(buffer: numpy.ndarray, boxes: list[list[tuple[int, int]]]) -> list[numpy.ndarray]:
+    if buffer.shape != (_elements_of(boxes),):
+        raise InputError(f"a buffer of {_elements_of(boxes)} elements is wanted, not one of shape {buffer.shape}",
+                         "mismatch")
+    views, first = [], 0
+    for box in boxes:
+        shape = tuple(end - begin for begin, end in box)
+        views.append(buffer[first:first + math.prod(shape)].reshape(shape))
+        first += math.prod(shape)
+    return views
+
+
+@_collective("prepare")
+def rebuild(comm: MPI.Comm, tile: Any, source: Layout | Sequence[Layout], target: Layout | Sequence[Layout],
+            lost: Sequence[int], devices: Sequence[int] | None = None) -> Any:
+    """Rebuilds arrays from the replicas that are left when devices are lost; returns this rank's target tiles. Collective.
+
+    Layouts name devices as before the loss: a tile of `source` is gone on each device in `lost`. devices: the device that
+    each rank of `comm` is; rank r is device r when None. Lists of layouts and tiles move a whole state in one round.
+    tile: this rank's source tile in C order (a list for a list); None on a device that is lost or new.
+    Each element comes from a holder that is left, and the holders of a tile share the work. A rank keeps what it has.
+    Errors, on all ranks before any byte moves: InfeasibleError (only lost devices held some boxes; it names them),
+    InputError (dtype, shape, a device that is no rank, arguments that differ between ranks), UnsupportedError (summands),
+    TypeError on the rank that passed anything else. BackendError: MPI or a peer failed.
+    """
+    one = isinstance(source, Layout)
+    sources = [source] if isinstance(source, Layout) else list(source)
+    targets = [target] if isinstance(target, Layout) else list(target)
+    ids = list(range(comm.size)) if devices is None else [operator.index(device) for device in devices]
+    gone = [operator.index(device) for device in lost]
+    if len(ids) != comm.size:
+        raise InputError(f"{comm.size} ranks were given {len(ids)} devices", "mismatch")
+    tiles = [tile] if one else [None] * len(sources) if tile is None else list(tile)
+    if not len(sources) == len(targets) == len(tiles):
+        raise InputError(f"{len(sources)} sources, {len(targets)} targets and {len(tiles)} tiles were given", "mismatch")
+    outs = [empty_tile(layout, ids[comm.rank]) for layout in targets]
+    if ids[comm.rank] in gone:
+        tiles = [None] * len(sources)
+    _mpi.rebuild(_addressof(comm), sources, targets, gone, ids, tiles, outs)
+    return outs[0] if one else outs
+
+
 def capabilities(comm: MPI.Comm) -> Capabilities:
     """The capabilities of MPI among these ranks, for synthesize(..., capabilities=...). Collective as the first call."""
     address = _address(comm)
@@ -416,4 +533,5 @@ def clear(comm: MPI.Comm) -> None:
     _mpi.clear(address)
 
 
-__all__ = ["Executor", "Halo", "Registration", "allocate", "available", "capabilities", "clear", "redistribute", "registered"]
+__all__ = ["Boxes", "Executor", "Halo", "Registration", "allocate", "available", "capabilities", "clear",
+           "rebuild", "redistribute", "registered"]

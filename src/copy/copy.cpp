@@ -79,10 +79,14 @@ void cast_rows(const Leaf& leaf, Store store, const std::byte* source, std::byte
 
 Region region_of(const Slot& slot, const Box& box, Index element_bytes) {
     assert(contains(slot.tile, box));
-    Region region{slot.offset_bytes + offset_of(slot.storage, slot.tile, box) * element_bytes, element_bytes, {}, {}};
+    const bool whole = slot.boxes.empty();
+    const PlacedBox* placed = whole ? nullptr : &slot.boxes[static_cast<std::size_t>(box[slot.numbered_by].begin)];
+    const Storage& storage = whole ? slot.storage : placed->storage;
+    const Index offset = offset_of(storage, whole ? slot.tile : as_tile(placed->box), box);
+    Region region{slot.offset_bytes + offset * element_bytes, element_bytes, {}, {}};
     for (std::size_t k = 0; k < box.size(); ++k) {
         region.extents.push_back(box[k].size());
-        region.strides_bytes.push_back(slot.storage.strides[k] * element_bytes);
+        region.strides_bytes.push_back(storage.strides[k] * element_bytes);
     }
     return region;
 }

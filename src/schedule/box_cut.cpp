@@ -1,6 +1,7 @@
 #include "src/schedule/box_cut.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 #include "src/base/odometer.hpp"
 #include "src/base/try.hpp"
@@ -68,6 +69,23 @@ Result<void> for_each_piece(const Tile& tile, Index elements_max,
             return visit(slab, begin);
         });
     });
+}
+
+std::vector<Box> without(Box box, const Box& hole) {
+    assert(intersect(box, hole) == hole);
+    std::vector<Box> rest;
+    const auto add = [&](std::size_t k, Interval side) {
+        if (side.size() == 0) return;
+        rest.push_back(box);
+        rest.back()[k] = side;
+    };
+    // Takes the parts below and above the hole in each dimension, then goes inwards.
+    for (std::size_t k = 0; k < box.size(); ++k) {
+        add(k, {box[k].begin, hole[k].begin});
+        add(k, {hole[k].end, box[k].end});
+        box[k] = hole[k];
+    }
+    return rest;
 }
 
 }  // namespace reshard

@@ -59,8 +59,20 @@ std::vector<TileNumber> touched_tiles(const Layout& layout, const Tile& tile) {
     return numbers;
 }
 
-Routing::Routing(const Layout& before, const Layout& after, Index rank, const Network& network)
-    : before_(before), after_(after), rank_(rank), network_(network), team_(team_atoms(before, after, network)) {}
+Routing::Routing(const Layout& before, const Layout& after, Index rank, const Network& network,
+                 std::span<const Index> lost)
+    : before_(before),
+      after_(after),
+      rank_(rank),
+      network_(network),
+      lost_(lost),
+      team_(lost.empty() ? team_atoms(before, after, network) : AtomList()) {}
+
+std::vector<Index> Routing::holders_of(const TileNumber& number, Index summand) const {
+    std::vector<Index> holders = devices_of(before_, number, summand);
+    std::erase_if(holders, [&](Index device) { return std::ranges::binary_search(lost_, device); });
+    return holders;
+}
 
 std::vector<Index> Routing::devices_of(const Layout& layout, const TileNumber& number, Index summand) const {
     Index position = team_.empty() ? 0 : with_value(team_, 0, value_of(team_, *position_of(layout.mesh, rank_)));

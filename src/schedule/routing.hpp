@@ -1,6 +1,8 @@
 // The senders of each device in a permute and in an exchange. All ranks must agree on them.
 #pragma once
 
+#include <span>
+
 #include "reshard/planner/step.hpp"
 #include "src/plan/stripes.hpp"
 
@@ -28,7 +30,13 @@ struct Share {
 /// The peers of one rank in one step.
 class Routing {
 public:
-    Routing(const Layout& before, const Layout& after, Index rank, const Network& network);
+    /// `lost`: devices that hold nothing before, whatever the layout says, ascending. Then there are no teams: a device
+    /// is served by any replica that is left.
+    Routing(const Layout& before, const Layout& after, Index rank, const Network& network,
+            std::span<const Index> lost = {});
+
+    /// The devices that hold this tile of this summand before, ascending, except lost ones.
+    [[nodiscard]] std::vector<Index> holders_of(const TileNumber& number, Index summand) const;
 
     /// The devices of the rank's team (team_atoms) that hold this tile of this summand in `layout` (before or after),
     /// ascending.
@@ -52,6 +60,7 @@ private:
     const Layout& after_;
     const Index rank_;
     const Network& network_;
+    const std::span<const Index> lost_;
     const AtomList team_;
 };
 

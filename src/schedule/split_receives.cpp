@@ -1,29 +1,11 @@
 #include "src/schedule/split_receives.hpp"
 
-#include <cassert>
+#include "src/schedule/box_cut.hpp"
 
 namespace reshard {
 namespace {
 
 bool is_empty(const Box& box) { return count(box) == 0; }
-
-// Returns `box` without `hole`, as disjoint boxes. Takes the parts below and above the hole in each dimension, then
-// goes inwards. pre: hole in box.
-std::vector<Box> around(Box box, const Box& hole) {
-    assert(intersect(box, hole) == hole);
-    std::vector<Box> rest;
-    const auto add = [&](std::size_t k, Interval side) {
-        if (side.size() == 0) return;
-        rest.push_back(box);
-        rest.back()[k] = side;
-    };
-    for (std::size_t k = 0; k < box.size(); ++k) {
-        add(k, {box[k].begin, hole[k].begin});
-        add(k, {hole[k].end, box[k].end});
-        box[k] = hole[k];
-    }
-    return rest;
-}
 
 // Cuts `box` by the disjoint boxes that are covered already, and adds the new parts to them.
 std::vector<SplitReceive> cut(const Box& box, std::vector<Box>& covered) {
@@ -38,7 +20,7 @@ std::vector<SplitReceive> cut(const Box& box, std::vector<Box>& covered) {
                 continue;
             }
             cuts.push_back({common, true});
-            for (Box& outside : around(part, common)) left.push_back(std::move(outside));
+            for (Box& outside : without(part, common)) left.push_back(std::move(outside));
         }
         fresh = std::move(left);
     }

@@ -1,8 +1,11 @@
 """Runs a test file on four ranks: its class Ranks runs there, on every rank, and its class Launched runs here."""
 
 import os
+import pathlib
+import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import reshard
@@ -11,6 +14,9 @@ RANKS = 4
 MPIEXEC = os.environ.get("RESHARD_MPIEXEC", "")
 INSIDE = "RESHARD_RANK_OF_TEST" in os.environ
 PASSED = "this rank passed\n"
+ROOT = pathlib.Path(os.environ.get("RESHARD_ROOT", pathlib.Path(__file__).parents[2]))
+BLOCK = re.compile(r"^```python file=(\S+)\n(.*?)^```", re.S | re.M)
+COMMAND = re.compile(r"^```console\n\$ (mpirun [^\n]*)\n(.*?)^```", re.S | re.M)
 
 
 def launched(seconds=None):
@@ -25,6 +31,23 @@ def launched(seconds=None):
             self.assertEqual(ran.stdout.count(PASSED), RANKS, ran.stdout + ran.stderr)
 
     return Launched
+
+
+def run_page(case, name):
+    """Writes the python blocks of docs/NAME that have a file name, and runs its mpirun commands. `case` compares what they print."""
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    environment = dict(os.environ, PATH=f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
+                       OMPI_MCA_rmaps_base_oversubscribe="1")
+    with tempfile.TemporaryDirectory() as folder:
+        for file, text in BLOCK.findall(page):
+            (pathlib.Path(folder) / file).write_text(text, encoding="utf-8")
+        commands = COMMAND.findall(page)
+        case.assertGreaterEqual(len(commands), 2)
+        for command, printed in commands:
+            done = subprocess.run(command, shell=True, cwd=folder, env=environment, capture_output=True, text=True,
+                                  timeout=120, check=False)
+            case.assertEqual(done.returncode, 0, done.stderr)
+            case.assertEqual(done.stdout, printed)
 
 
 def main():

@@ -1,22 +1,11 @@
 """reshard.mpi.Halo on four ranks, and the programs of docs/halos.md on four ranks and on one."""
 
-import os
-import pathlib
-import re
-import subprocess
-import sys
-import tempfile
 import unittest
 
 import numpy
 
 import four_ranks
 import reshard
-
-ROOT = pathlib.Path(os.environ.get("RESHARD_ROOT", pathlib.Path(__file__).parents[2]))
-PAGE = (ROOT / "docs/halos.md").read_text(encoding="utf-8")
-BLOCK = re.compile(r"^```python file=(\S+)\n(.*?)^```", re.S | re.M)
-COMMAND = re.compile(r"^```console\n\$ (mpirun [^\n]*)\n(.*?)^```", re.S | re.M)
 
 
 class Ranks(unittest.TestCase):
@@ -143,18 +132,7 @@ class Ranks(unittest.TestCase):
 
 class Launched(four_ranks.launched()):
     def test_programs_of_the_page(self):
-        environment = dict(os.environ, PATH=f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
-                           OMPI_MCA_rmaps_base_oversubscribe="1")
-        with tempfile.TemporaryDirectory() as folder:
-            for file, text in BLOCK.findall(PAGE):
-                (pathlib.Path(folder) / file).write_text(text, encoding="utf-8")
-            commands = COMMAND.findall(PAGE)
-            self.assertGreaterEqual(len(commands), 2)
-            for command, printed in commands:
-                done = subprocess.run(command, shell=True, cwd=folder, env=environment, capture_output=True, text=True,
-                                      timeout=120, check=False)
-                self.assertEqual(done.returncode, 0, done.stderr)
-                self.assertEqual(done.stdout, printed)
+        four_ranks.run_page(self, "halos.md")
 
 
 if __name__ == "__main__":

@@ -36,12 +36,21 @@ enum class BufferId { source, target, workspace, staging };
 /// The number of BufferIds.
 inline constexpr std::size_t buffer_count = 4;
 
-/// A tile in memory.
+/// A box in memory. Its storage counts indices from the box's first.
+struct PlacedBox {
+    Box box;          ///< which elements
+    Storage storage;  ///< where they lie
+};
+
+/// A tile in memory, or several boxes that each have a place of their own.
 struct Slot {
     BufferId buffer = BufferId::source;  ///< which buffer
     Index offset_bytes = 0;              ///< from the start of the buffer
     Tile tile;                           ///< which elements
-    Storage storage;                     ///< where they lie, counted from the offset
+    Storage storage;                     ///< where they lie, counted from the offset; not used if there are `boxes`
+    /// If not empty, the elements lie in these boxes. Box i has index i alone in dimension `numbered_by` of the tile.
+    std::vector<PlacedBox> boxes = {};
+    std::size_t numbered_by = 0;  ///< the dimension that counts the boxes
 };
 
 }  // namespace reshard

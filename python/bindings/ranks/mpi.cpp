@@ -148,6 +148,7 @@ NB_MODULE(_mpi, module) {
     watch_exit();
     add_executors(module);
     add_halos(module);
+    add_boxes(module);
 #ifdef RESHARD_PYTHON_FILES
     add_files(module);
 #endif

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy
 
-from .._widths import Periods, Width, widths_of
+from .._ranges import Periods, Width, widths_of
 from ..errors import InputError
 from ._shardings import dims as axes_of_dims
 

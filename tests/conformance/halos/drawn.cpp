@@ -4,9 +4,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <gtest/gtest.h>
-
-#include "support/property.hpp"
 
 namespace reshard::conformance {
 
@@ -96,13 +93,6 @@ DrawnLayout draw_source(Random& random, const DrawnLayout& of) {
         draw_cut(random, source, dim, false);
     }
     return source;
-}
-
-int case_count() {
-    constexpr std::string_view option = "--cases=";
-    for (const std::string& argument : testing::internal::GetArgvs())
-        if (argument.starts_with(option)) return test::cases(std::stoi(argument.substr(option.size())));
-    return test::long_run() ? 2500 : 50;
 }
 
 std::string mesh_text(const DrawnLayout& layout) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "conformance/case_count.hpp"
 #include "support/random_bytes.hpp"
 
 namespace reshard::conformance {
@@ -29,9 +30,6 @@ struct DrawnLayout {
 [[nodiscard]] DrawnLayout draw_layout(test::Random& random, Index ranks);
 /// Another cut of the same array on the same mesh, without halos.
 [[nodiscard]] DrawnLayout draw_source(test::Random& random, const DrawnLayout& of);
-
-/// --cases=N. The default is for ranks in one process: 200 over their four numbers of ranks, and 10,000 in a long run.
-[[nodiscard]] int case_count();
 
 [[nodiscard]] std::string mesh_text(const DrawnLayout& layout);
 [[nodiscard]] std::string text_of(const DrawnLayout& layout, const std::string& dtype);
