@@ -69,7 +69,8 @@ HEADERS = {
     "move_options": ["planner/integer"],
     "program/run": ["program/judge", "execute"],
     "redistribute": ["execute", "move_options", "planner/plan_cache"],
-    "halo/exchange": ["backends/backend", "elements", "halo/halo"],
+    "halo/plan": ["halo/halo", "planner/cost"],
+    "halo/exchange": ["backends/backend", "elements", "halo/plan"],
     "halo/sum": ["backends/backend", "elements", "halo/halo"],
     "padding": ["execute", "problem"],
     "backends/local": ["backends/backend", "elements", "move_options"],
@@ -130,6 +131,7 @@ ROOMS = {
     "src/copy": (["src/copy/kernels"], ["backends/backend"]),
     "src/schedule": (["src/layout", "src/plan", *KERNELS],
                      ["backends/backend", "execution", "planner/view", "planner/normalize_devices", "halo/halo"]),
+    "src/halo": (["src/plan", "src/price", "src/schedule", *KERNELS], ["halo/plan", "backends/backend"]),
     "src/text": (["src/layout"], ["text", "halo/halo", "planner/refinement", "planner/view", "planner/cost", "planner/schedule"]),
     "src/notations": (["src/layout", "src/text"], ["notations/notation", "notations/hlo", "planner/refinement"]),
     "src/model/rules": (["src/layout", "src/text"], ["text", "model/model_rows", "model/rules", "planner/view"]),
@@ -137,7 +139,7 @@ ROOMS = {
                   ["model/digest", "model/model_rows", "model/address", "model/pages", "model/transfer", "backends/backend",
                    "planner/view", "planner/normalize_devices"]),
     "src/emit": ([], ["text", "planner/refinement", "planner/view", "emit/interpret", "emit/write"]),
-    "src/execute": (["src/plan", "src/judge", "src/schedule", *KERNELS],
+    "src/execute": (["src/plan", "src/judge", "src/schedule", "src/halo", *KERNELS],
                     ["execute", "halo/exchange", "halo/sum", "text", "model/pack", "overlap/measure_work", "padding",
                      "planner/view", "redistribute", "planner/part_of_copy"]),
     "src/execute/program": ([], ["text", "program/run", "program/script"]),
@@ -177,7 +179,7 @@ FREE = ("tests/", "bench/")  # these see everything
 
 # The core and the search use no I/O, clock, randomness, threads or MPI.
 PURE = ("src/tables", "src/layout", "src/text", "src/notations", "src/plan", "src/price", "src/judge", "src/schedule",
-        "src/copy",
+        "src/halo", "src/copy",
         "src/model", "src/emit", "synth", "live/protocol")
 IMPURE_HEADERS = ("include/reshard/files/", "include/reshard/live/", "include/reshard/backends/", "include/reshard/reshard",
                   "include/reshard/c_mpi", "include/reshard/planner/plan_cache", "synth/plan_cache")
