@@ -116,7 +116,7 @@ MPI = ["backends/mpi/base", "backends/mpi/shm", "backends/mpi/messages", "backen
 NCCL = ["backends/nccl/base", "backends/nccl/kernels", "backends/nccl/prepare", "backends/nccl/launch", "backends/nccl"]
 FILES = ["files/base", "files/formats", "files/engine", "files", "files/ranks"]
 TOOL = ["tool/console", "tool/request", "tool/ranks", "tool/output", "tool/data", "tool/commands", "tool/commands/arguments",
-        "tool/commands/calibrate", "tool/commands/explain", "tool/commands/schedule", "tool"]
+        "tool/commands/calibrate", "tool/commands/explain", "tool/commands/halos", "tool/commands/schedule", "tool"]
 C = ["bindings/c", "bindings/c/files", "bindings/c/mpi", "bindings/c/nccl"]
 ROOMS = {
     "src/base": ([], ["planner/integer", "result"]),
