@@ -35,7 +35,8 @@ std::string why(const HaloPlan& plan) {
     const auto other = std::ranges::find_if(plan.prices, [&](const HaloPrice& one) { return one.way != plan.way; });
     const Index own = chosen(plan).picoseconds;
     if (other->picoseconds == own) return "both ways take as long";
-    if (other->picoseconds < own) return "all ranks share memory, so a fill is one pass through it";
+    if (other->picoseconds < own / 2) return "all ranks share memory, so a fill is one pass through it";
+    if (other->picoseconds < own) return "messages of one round overlap, so more rounds must take less than half";
     return fmt::format("{} takes {:.2f} times as long", name(other->way),
                        static_cast<double>(other->picoseconds) / static_cast<double>(std::max<Index>(own, 1)));
 }

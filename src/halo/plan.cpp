@@ -147,7 +147,8 @@ Result<HaloPlan> plan_halo(const HaloMove& move, const Machine& machine, const C
     if (move.source) return plan;
     RESHARD_TRY(const auto& by_dimension, price_halo(move, HaloWay::by_dimension, machine));
     plan.prices.push_back(by_dimension);
-    if (!capabilities.one_exchange && by_dimension.picoseconds < at_once.picoseconds) plan.way = HaloWay::by_dimension;
+    const bool cheap = by_dimension.picoseconds < at_once.picoseconds / 2;
+    if (!capabilities.one_exchange && cheap) plan.way = HaloWay::by_dimension;
     return plan;
 }
 

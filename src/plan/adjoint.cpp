@@ -28,11 +28,31 @@ StepKind twin(StepKind kind) {
     return kind;
 }
 
-// A zero_fill of a suffix goes back by a slice. A permute of tiles with copies goes back by an exchange.
-Result<Step> step_back(const Layout& from, StepKind kind, const Layout& to) {
-    for (const StepKind way : {twin(kind), StepKind::slice, StepKind::exchange})
-        if (Step step{way, to}; type_step(from, step)) return step;
-    return fail(Code::unsupported, fmt::format("a step {} has no adjoint: nothing moves its gradient back", name(kind)));
+// Appends a step to the plan, if one of these kinds leads there.
+bool append(std::vector<Step>& steps, const Layout& from, const Layout& to, std::initializer_list<StepKind> kinds) {
+    if (equivalent(from, to)) return true;
+    for (const StepKind kind : kinds) {
+        Step step{kind, to};
+        if (!type_step(from, step)) continue;
+        steps.push_back(std::move(step));
+        return true;
+    }
+    return false;
+}
+
+// Goes back by the twin. A step that has no twin adds up all summands, moves, and fills with zeros.
+Result<void> step_back(std::vector<Step>& steps, const Layout& from, StepKind kind, const Layout& to) {
+    if (append(steps, from, to, {twin(kind), StepKind::slice})) return {};
+    Layout summed = from;
+    summed.unreduced.clear();
+    Layout moved = to;
+    moved.unreduced.clear();
+    const bool goes = append(steps, from, summed, {StepKind::all_reduce}) &&
+                      append(steps, summed, moved, {StepKind::slice, StepKind::exchange}) &&
+                      append(steps, moved, to, {StepKind::zero_fill});
+    if (goes) return {};
+    return fail(Code::unsupported,
+                fmt::format("a step {} has no adjoint: nothing moves its gradient back", name(kind)));
 }
 
 }  // namespace
@@ -56,8 +76,7 @@ Result<Plan> adjoint(const Plan& plan) {
     Layout from = back.source;
     for (std::size_t i = plan.steps.size(); i-- > 0;) {
         RESHARD_TRY(auto& to, dual(layout_before(plan, i)));
-        RESHARD_TRY(auto& step, step_back(from, plan.steps[i].kind, to));
-        back.steps.push_back(std::move(step));
+        RESHARD_CHECK(step_back(back.steps, from, plan.steps[i].kind, to));
         from = std::move(to);
     }
     return back;

@@ -43,7 +43,9 @@ TEST(Adjoint, EachKindHasATwin) {
     EXPECT_EQ(back("f32[6]{U:x}", StepKind::all_reduce, "f32[6]"), Kinds{StepKind::all_reduce});
     EXPECT_EQ(back("f32[6@x,6]", StepKind::all_to_all, "f32[6,6@x]"), Kinds{StepKind::all_to_all});
     EXPECT_EQ(back("f32[6@(x,y)]", StepKind::permute, "f32[6@(y,x)]"), Kinds{StepKind::permute});
-    EXPECT_EQ(back("f32[6@x]", StepKind::exchange, "f32[6@y]"), Kinds{StepKind::exchange});
+    EXPECT_EQ(back("f32[6@(x,y)]", StepKind::exchange, "f32[6@(y,x)]"), Kinds{StepKind::exchange});
+    EXPECT_EQ(back("f32[6@x]", StepKind::exchange, "f32[6@y]"),
+              (Kinds{StepKind::all_reduce, StepKind::exchange, StepKind::zero_fill}));
 }
 
 TEST(Adjoint, TheDualOfTheDualIsTheLayout) {

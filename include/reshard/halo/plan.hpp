@@ -45,8 +45,9 @@ struct HaloPlan {
     friend bool operator==(const HaloPlan&, const HaloPlan&) = default;
 };
 
-/// Prices all ways of a move. Chooses the one with less time, and at_once if they take as long, or if all ranks of the
-/// backend reach each other's memory (Capabilities::one_exchange): a fill is one pass through memory then.
+/// Prices all ways of a move. Chooses by_dimension if it takes less than half of the time: messages of one round overlap
+/// in part, and a round waits for the one before. Chooses at_once if all ranks of the backend reach each other's memory
+/// (Capabilities::one_exchange), because a fill is one pass through memory then.
 /// Errors: as price_halo.
 [[nodiscard]] Result<HaloPlan> plan_halo(const HaloMove& move, const Machine& machine = laptop(),
                                          const Capabilities& capabilities = {});

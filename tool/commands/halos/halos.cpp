@@ -61,7 +61,8 @@ Result<int> run_rank(Rank& rank, const Arguments& arguments, const HaloRequest& 
         answer(line(json));
     } else if (rank.index() == 0) {
         answer(halo_table(asked.move, plan, asked.machine, page()));
-        answer(fmt::format("ran on {} ranks, {}: {}\n", rank.size(), backend, fill->transport()));
+        const std::string transport = fill->transport().empty() ? "" : ": " + fill->transport();
+        answer(fmt::format("ran on {} ranks, {}{}\n", rank.size(), backend, transport));
         answer(fmt::format("received {}   measured {}   {} of {} cells wrong\n", format_bytes(received),
                            format_seconds(seconds), verified.wrong, verified.of));
     }
