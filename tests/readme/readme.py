@@ -14,7 +14,8 @@ import sys
 import tempfile
 
 # These start this very test, or change the machine; ./dev itself is what a person runs.
-NOT_RUN = re.compile(r"(\./dev|sudo|apt-get|apt|git clone|cd|cmake|ctest|pip)\b")
+# Programs of the Python package run where the package is (tests/python).
+NOT_RUN = re.compile(r"(\./dev|sudo|apt-get|apt|git clone|cd|cmake|ctest|pip|mpirun -n \d+ python)\b")
 MEASURED = re.compile(r"\breshard (run|bench)\b")
 
 
