@@ -232,7 +232,7 @@ Contestant in_window(const Setting& setting, std::size_t cells) {
         MPI_Win_shared_query(window, one.peer, &bytes, &unit, &read.peer);
         reads.push_back(read);
     }
-    return {"MPI-3 window", own, [reads, window, own, shape = setting.wide(), comm = setting.grid_ranks] {
+    return {std::string(window_name), own, [reads, window, own, shape = setting.wide(), comm = setting.grid_ranks] {
                 MPI_Win_sync(window);
                 MPI_Barrier(comm);
                 for (const Read& one : reads)

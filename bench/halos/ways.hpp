@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace reshard::bench {
@@ -53,6 +54,8 @@ struct Contestant {
 [[nodiscard]] Fill packed(const Setting& setting, double* array);
 /// MPI_Neighbor_alltoallw on a graph of the ranks.
 [[nodiscard]] Fill neighbour_collective(const Setting& setting, double* array);
+/// The name of the contestant in a window.
+inline constexpr std::string_view window_name = "MPI-3 window";
 /// No message: each rank reads its neighbours' arrays in a shared window of MPI-3, between two barriers. The array of
 /// `cells` cells is the window's own.
 [[nodiscard]] Contestant in_window(const Setting& setting, std::size_t cells);
