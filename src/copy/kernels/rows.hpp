@@ -62,7 +62,8 @@ constexpr Size rows_ahead = 16;
 
 // Single elements, with their own stride on each side.
 template <int bytes>
-void copy_elements(const Rows& rows, const std::byte* source, std::byte* target) {
+void copy_elements(const Rows& given, const std::byte* source, std::byte* target) {
+    const Rows rows = given;  // the compiler knows that no copy writes it
     const bool far = far_apart(rows);
     for (Size row = 0; row < rows.count; ++row) {
         if (far) ask_ahead(rows, row, target);
@@ -107,9 +108,10 @@ void copy_pairs(const Lane& one, const Lane& other, Size rows) {
     }
 }
 
-// Moves one lane, or two of elements of one size. False if the lanes are others.
+// Moves one lane of elements, or two of elements of one size. False if the lanes are others.
 bool copy_one_or_two(const Lane* lane, std::size_t lanes, Size rows) {
     if (lanes == 1) {
+        if (lane->bytes > 16) return false;
         copy_rows({rows, lane->bytes, lane->source_stride, lane->target_stride}, lane->source, lane->target);
         return true;
     }
