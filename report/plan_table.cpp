@@ -13,9 +13,8 @@ namespace reshard::cli {
 
 namespace {
 
-std::string steps_table(const Synthesis& made, const Machine& machine, const Page& page) {
+std::string steps_table(const Plan& plan, const Verdict& verdict, const Machine& machine, const Page& page) {
     using Align = Table::Align;
-    const Plan& plan = made.plan();
     Table table({{"#", Align::right},
                  {"step"},
                  {"", Align::left, true},
@@ -27,7 +26,7 @@ std::string steps_table(const Synthesis& made, const Machine& machine, const Pag
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         const Step& step = plan.steps[i];
         const Layout& before = layout_before(plan, i);
-        const Move& move = made.verdict().moves[i];
+        const Move& move = verdict.moves[i];
         const Index cost = step_picoseconds(before, step, move, machine);
         table.row({std::to_string(i + 1), std::string(name(step.kind)), changes(before, step), format(step.layout),
                    format_bytes(tile_bytes(step.layout)),
@@ -63,7 +62,18 @@ std::string summary(const Synthesis& made, const Machine& machine, const Page& p
 }  // namespace
 
 std::string plan_table(const Synthesis& made, const Machine& machine, const Page& page) {
-    return steps_table(made, machine, page) + summary(made, machine, page);
+    return steps_table(made.plan(), made.verdict(), machine, page) + summary(made, machine, page);
+}
+
+std::string adjoint_table(const Judged<Plan>& back, const Machine& machine, const Page& page) {
+    const Verdict& verdict = back.verdict();
+    return "the way back of a gradient, by the adjoint of each step:\n" +
+           steps_table(back.plan(), verdict, machine, page) +
+           fmt::format("peak {} (floor {})   received {} (lower bound {})   estimate {} on {}   {}\n",
+                       format_bytes(verdict.peak_bytes), format_bytes(verdict.floor_bytes),
+                       format_bytes(verdict.received_bytes_max_device), format_bytes(verdict.lower_bound_bytes),
+                       format_picoseconds(plan_picoseconds(back.plan(), verdict, machine)), printable(machine.name),
+                       green("checked", page));
 }
 
 }  // namespace reshard::cli

@@ -13,4 +13,7 @@ namespace reshard::cli {
 /// `machine` is the machine of the options that made the plan.
 [[nodiscard]] std::string plan_table(const Synthesis& made, const Machine& machine, const Page& page);
 
+/// The same for the adjoint of a plan, with its own totals.
+[[nodiscard]] std::string adjoint_table(const Judged<Plan>& back, const Machine& machine, const Page& page);
+
 }  // namespace reshard::cli

@@ -10,6 +10,8 @@ using NestLoop = LoopNest::Loop;
 // A block spans so many bytes of the tile. Lines that one memory shares with its neighbours then stay in the first
 // cache until the neighbours take their parts.
 constexpr Index block_span = Index{64} << 10;
+// A block moves at least so many bytes, counted in whole lines: it costs as much as several lines to begin one.
+constexpr Index block_bytes = Index{4} << 10;
 
 Index stride_in_tile(const NestLoop& loop, MultiCopy::Kind kind) {
     return kind == MultiCopy::Kind::push ? loop.source_stride : loop.target_stride;
@@ -91,12 +93,15 @@ MultiCopy::Part MultiCopy::part_of(std::size_t memory, LoopNest nest) const {
     share.other_row_stride = push ? row.target_stride : row.source_stride;
     part.shares.push_back(std::move(share));
     if (leaf.transposed || leaf.cast) part.alone = leaf;
-    // The target runs of a transposed block are many cache lines long, since it is slow to change places in memory. A
-    // block of rows within a line each has several, since it costs as much as several of them.
-    const Index short_rows = leaf.unit_bytes <= line_bytes ? 32 : 1;
-    const Index least = leaf.transposed ? std::max<Index>(2048 / leaf.unit_bytes, 1) : short_rows;
+    // The target runs of a transposed block are many cache lines long, since it is slow to change places in memory.
+    const Index row_bytes = std::max(leaf.unit_bytes, line_bytes);
+    const Index least = std::max<Index>(leaf.transposed ? 2048 / leaf.unit_bytes : block_bytes / row_bytes, 1);
     const Index span = std::max<Index>(leaf.transposed ? row.source_stride : part.tile_row_stride, 1);
     part.block_rows = std::min(part.rows, std::max(least, block_span / span));
+    if (part.alone || part.loops.empty() || part.block_rows < part.rows) return part;
+    const Index turn_span = std::max<Index>(part.loops.back().tile_stride, 1);
+    const Index turns = std::max<Index>(block_bytes * 4 / (part.rows * row_bytes), block_span / turn_span);
+    part.block_turns = std::clamp<Index>(turns, 1, part.loops.back().extent);
     return part;
 }
 
@@ -130,22 +135,31 @@ void MultiCopy::arrange() {
     }
     for (const Part& part : parts_) cursors_.push_back({0, 0, std::vector<Index>(part.loops.size())});
     order_.reserve(parts_.size());
-    lanes_.reserve(most_shares);
+    lanes_.resize(most_shares);
+    jumps_.resize(most_shares);
+}
+
+MultiCopy::Block MultiCopy::block_at(const Part& part, const Cursor& cursor) {
+    Block block{std::min(part.block_rows, part.rows - cursor.row), 1};
+    if (part.block_turns > 1) block.turns = std::min(part.block_turns, part.loops.back().extent - cursor.at.back());
+    return block;
 }
 
 // Goes on by a block. False at the end, when every loop is back at its start.
 bool MultiCopy::advance(std::size_t number) {
     const Part& part = parts_[number];
     Cursor& cursor = cursors_[number];
-    const Index rows = std::min(part.block_rows, part.rows - cursor.row);
-    cursor.row += rows;
-    cursor.place += rows * part.tile_row_stride;
+    const Block block = block_at(part, cursor);
+    cursor.row += block.rows;
+    cursor.place += block.rows * part.tile_row_stride;
     if (cursor.row < part.rows) return true;
     cursor.row = 0;
     cursor.place -= part.rows * part.tile_row_stride;
-    for (std::size_t k = part.loops.size(); k-- > 0;) {
-        cursor.place += part.loops[k].tile_stride;
-        if (++cursor.at[k] < part.loops[k].extent) return true;
+    Index turns = block.turns;
+    for (std::size_t k = part.loops.size(); k-- > 0; turns = 1) {
+        cursor.at[k] += turns;
+        cursor.place += turns * part.loops[k].tile_stride;
+        if (cursor.at[k] < part.loops[k].extent) return true;
         cursor.place -= part.loops[k].tile_stride * part.loops[k].extent;
         cursor.at[k] = 0;
     }
@@ -167,7 +181,7 @@ void MultiCopy::walk(const Visit& visit) {
         std::ranges::pop_heap(order_, later);
         const std::size_t next = order_.back();
         const Part& part = parts_[next];
-        visit(part, cursors_[next], std::min(part.block_rows, part.rows - cursors_[next].row));
+        visit(part, cursors_[next], block_at(part, cursors_[next]));
         if (advance(next)) {
             std::ranges::push_heap(order_, later);
         } else {
@@ -176,22 +190,42 @@ void MultiCopy::walk(const Visit& visit) {
     }
 }
 
-// `at(memory, place in the tile, place in the other)` returns the start of a lane; null if the memory is left out.
+// `at(memory, place in the tile, place in the other)` returns the source and the target of a lane; null if the memory
+// is left out.
 template <class At>
-void MultiCopy::move(const Part& part, const Cursor& cursor, Index rows, Store store, const At& at) {
-    lanes_.clear();
+void MultiCopy::move(const Part& part, const Cursor& cursor, const Block& block, Store store, const At& at) {
+    const auto [rows, turns] = block;
+    std::size_t used = 0;
     for (const Share& share : part.shares) {
         Index other = share.other_offset + cursor.row * share.other_row_stride;
         for (std::size_t k = 0; k < cursor.at.size(); ++k) other += cursor.at[k] * share.other_strides[k];
-        Lane lane = at(share.memory, cursor.place + share.tile_offset - part.shares.front().tile_offset, other);
-        if (lane.target == nullptr || lane.source == nullptr) continue;
+        const auto [source, target] =
+            at(share.memory, cursor.place + share.tile_offset - part.shares.front().tile_offset, other);
+        if (target == nullptr || source == nullptr) continue;
+        Lane& lane = lanes_[used];
+        lane.source = source;
+        lane.target = target;
         lane.bytes = share.run_bytes;
         lane.source_stride = kind_ == Kind::push ? part.tile_row_stride : share.other_row_stride;
         lane.target_stride = kind_ == Kind::push ? share.other_row_stride : part.tile_row_stride;
-        lanes_.push_back(lane);
+        const Index in_tile = turns > 1 ? part.loops.back().tile_stride - rows * part.tile_row_stride : 0;
+        const Index in_other = turns > 1 ? share.other_strides.back() - rows * share.other_row_stride : 0;
+        jumps_[used++] = kind_ == Kind::push ? Jump{in_tile, in_other} : Jump{in_other, in_tile};
     }
-    if (!part.alone) return copy_kernels().deal[static_cast<std::size_t>(store)](lanes_, rows);
-    for (const Lane& lane : lanes_) move_alone(part, cursor.row, rows, store, lane);
+    const std::span<Lane> lanes = std::span(lanes_).first(used);
+    if (part.alone) {
+        for (const Lane& lane : lanes) move_alone(part, cursor.row, rows, store, lane);
+        return;
+    }
+    const auto deal = copy_kernels().deal[static_cast<std::size_t>(store)];
+    deal(lanes, rows);
+    for (Index turn = 1; turn < turns; ++turn) {
+        for (std::size_t i = 0; i < used; ++i) {
+            lanes[i].source += jumps_[i].source;
+            lanes[i].target += jumps_[i].target;
+        }
+        deal(lanes, rows);
+    }
 }
 
 void MultiCopy::move_alone(const Part& part, Index row, Index rows, Store store, const Lane& lane) {
@@ -216,19 +250,19 @@ void MultiCopy::move_transposed(const Part& part, Index row, Index rows, Store s
 }
 
 void MultiCopy::push(const std::byte* tile, std::span<std::byte* const> others, Store store) {
-    walk([&](const Part& part, const Cursor& cursor, Index rows) {
-        move(part, cursor, rows, store, [&](std::size_t memory, Index in_tile, Index in_other) {
+    walk([&](const Part& part, const Cursor& cursor, const Block& block) {
+        move(part, cursor, block, store, [&](std::size_t memory, Index in_tile, Index in_other) {
             std::byte* other = others[memory];
-            return Lane{tile + in_tile, other == nullptr ? nullptr : other + in_other, 0, 0, 0};
+            return std::pair(tile + in_tile, other == nullptr ? nullptr : other + in_other);
         });
     });
 }
 
 void MultiCopy::pull(std::byte* tile, std::span<const std::byte* const> others, Store store) {
-    walk([&](const Part& part, const Cursor& cursor, Index rows) {
-        move(part, cursor, rows, store, [&](std::size_t memory, Index in_tile, Index in_other) {
+    walk([&](const Part& part, const Cursor& cursor, const Block& block) {
+        move(part, cursor, block, store, [&](std::size_t memory, Index in_tile, Index in_other) {
             const std::byte* other = others[memory];
-            return Lane{other == nullptr ? nullptr : other + in_other, tile + in_tile, 0, 0, 0};
+            return std::pair(other == nullptr ? nullptr : other + in_other, tile + in_tile);
         });
     });
 }

@@ -49,7 +49,8 @@ private:
         std::vector<Loop> loops;  // outermost first, in the order of the tile
         Index rows = 1;
         Index tile_row_stride = 0;
-        Index block_rows = 1;  // moved at once, before parts further on get their turn
+        Index block_rows = 1;   // moved at once, before parts further on get their turn
+        Index block_turns = 1;  // how often a block turns the innermost loop; 1 unless it has all rows
         std::vector<Share> shares;
         std::optional<Leaf> alone;
     };
@@ -59,6 +60,13 @@ private:
         std::vector<Index> at;  // per loop
     };
 
+    // The rows that a visit moves, and how often the innermost loop turns meanwhile.
+    struct Block {
+        Index rows = 1;
+        Index turns = 1;
+    };
+
+    [[nodiscard]] static Block block_at(const Part& part, const Cursor& cursor);
     [[nodiscard]] Part part_of(std::size_t memory, LoopNest nest) const;
     [[nodiscard]] static bool joins(const Part& part, const Part& other);
     void merge_repeated();
@@ -66,7 +74,7 @@ private:
     template <class Visit>
     void walk(const Visit& visit);
     template <class At>
-    void move(const Part& part, const Cursor& cursor, Index rows, Store store, const At& at);
+    void move(const Part& part, const Cursor& cursor, const Block& block, Store store, const At& at);
     static void move_alone(const Part& part, Index row, Index rows, Store store, const Lane& lane);
     static void move_transposed(const Part& part, Index row, Index rows, Store store, const Lane& lane);
 
@@ -77,7 +85,13 @@ private:
     std::vector<Part> parts_;
     std::vector<Cursor> cursors_;     // one per part
     std::vector<std::size_t> order_;  // a heap of the parts whose cursor is not at its end
-    std::vector<Lane> lanes_;
+    // From the end of a lane's rows to its first row in the next turn.
+    struct Jump {
+        Index source = 0;
+        Index target = 0;
+    };
+    std::vector<Lane> lanes_;  // of the block that moves
+    std::vector<Jump> jumps_;  // one per lane
 };
 
 }  // namespace reshard

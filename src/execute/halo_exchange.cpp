@@ -23,22 +23,32 @@ struct HaloExchange::State {
 
 namespace {
 
-std::uint64_t fingerprint(std::span<const HaloMove> moves) {
+std::uint64_t fingerprint(std::span<const HaloMove> moves, std::span<const LoweredHalo> lowered) {
     Hash hash;
-    for (const HaloMove& move : moves) {
+    for (std::size_t i = 0; i < moves.size(); ++i) {
+        const HaloMove& move = moves[i];
+        hash.add(lowered[i].way == HaloWay::at_once ? "" : "by dimension ");
         hash.add(format(move.target.owned.mesh) + " " + format(move.target) + " from ");
         hash.add(move.source ? format(move.source->mesh) + " " + format(*move.source) + ";" : "itself;");
     }
     return hash.value();
 }
 
+Result<HaloWay> way_of(const HaloMove& move, const Backend& backend, const HaloOptions& options) {
+    if (move.source) return HaloWay::at_once;
+    if (options.way) return *options.way;
+    return plan_halo(move, options.machine, backend.capabilities()).map([](const HaloPlan& plan) { return plan.way; });
+}
+
 Result<std::vector<LoweredHalo>> lower(std::span<const HaloMove> moves, const Backend& backend,
-                                       std::span<const HaloStorages> storages) {
+                                       std::span<const HaloStorages> storages, const HaloOptions& options) {
     if (!storages.empty() && storages.size() != moves.size())
         return fail(Code::mismatch, fmt::format("{} arrays were given {} storages", moves.size(), storages.size()));
     std::vector<LoweredHalo> lowered;
     for (std::size_t i = 0; i < moves.size(); ++i) {
-        RESHARD_TRY(auto& one, lower_halo(moves[i], backend.rank(), storages.empty() ? HaloStorages{} : storages[i]));
+        RESHARD_TRY(const auto& way, way_of(moves[i], backend, options));
+        RESHARD_TRY(auto& one,
+                    lower_halo(moves[i], way, backend.rank(), storages.empty() ? HaloStorages{} : storages[i]));
         const Index ranks = world_size(moves[i].target.owned.mesh);
         if (ranks > backend.size())
             return fail(Code::mismatch, fmt::format("the layout of array {} has devices up to {}, the backend has {} "
@@ -52,16 +62,17 @@ Result<std::vector<LoweredHalo>> lower(std::span<const HaloMove> moves, const Ba
 }  // namespace
 
 Result<HaloExchange> HaloExchange::prepare(std::span<const HaloMove> moves, Backend& backend,
-                                           std::span<const HaloStorages> storages) {
-    auto lowered = lower(moves, backend, storages);
+                                           std::span<const HaloStorages> storages, const HaloOptions& options) {
+    auto lowered = lower(moves, backend, storages, options);
     // A rank that failed still takes part, so that the others are told instead of waiting for it.
-    RESHARD_CHECK(backend.agree(lowered.map([&](const auto&) { return fingerprint(moves); })));
+    RESHARD_CHECK(backend.agree(lowered.map([&](const auto& all) { return fingerprint(moves, all); })));
     HaloExchange made;
     std::vector<std::vector<RankPlan>> rounds;  // of all arrays
     for (std::size_t i = 0; i < moves.size(); ++i) {
         LoweredHalo& one = (*lowered)[i];
         Array& array = made.arrays_.emplace_back();
-        array = {one.rounds.size(), moves[i].target.owned.dtype, !moves[i].source, one.source_bytes, one.target_bytes};
+        array = {one.rounds.size(), one.way,          moves[i].target.owned.dtype,
+                 !moves[i].source,  one.source_bytes, one.target_bytes};
         made.received_bytes_ += one.received_bytes;
         rounds.resize(std::max(rounds.size(), one.rounds.size()));
         for (std::size_t round = 0; round < one.rounds.size(); ++round)

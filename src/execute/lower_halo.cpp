@@ -6,24 +6,11 @@
 
 #include "src/base/try.hpp"
 #include "src/execute/caller_array.hpp"
-#include "src/schedule/wanted.hpp"
+#include "src/halo/rounds.hpp"
 
 namespace reshard {
 
 namespace {
-
-Result<void> check_source(const HaloMove& move) {
-    RESHARD_CHECK(validate(move.target));
-    if (!move.source) return {};
-    RESHARD_CHECK(validate(*move.source));
-    RESHARD_CHECK(same_array(*move.source, move.target.owned));
-    if (!move.source->unreduced.empty())
-        return fail(Code::unsupported, "the source of a halo exchange has summands; reduce them first");
-    if (!same_order(move.source->mesh, move.target.owned.mesh))
-        return fail(Code::mismatch,
-                    "the source of a halo exchange has other devices, or another order, than its target");
-    return {};
-}
 
 // The slot of `part`, whose first element has these indices in an array with that storage.
 Slot slot_at(BufferId buffer, Storage storage, const Box& place, Tile part) {
@@ -91,23 +78,33 @@ void append(std::vector<Transfer>& transfers, const std::vector<Transfer>& cells
     for (const Transfer& one : cells) transfers.push_back({one.peer, with_wrap(one.box, wrapping, wrap)});
 }
 
-// All distinct cells. In place, the block itself is there already.
-RankPlan exchange(const HaloMove& move, Index rank, const Slots& slots) {
-    const Layout& owners = move.source ? *move.source : move.target.owned;
+// The cells that others read in a round: the block, and the halos of earlier rounds.
+Slot sent_in(const HaloMove& move, const HaloRound& round, Index rank, Slot source) {
+    if (count(source.tile) == 0) return source;
+    const Tile distinct = distinct_cells(move.target, rank);
+    for (std::size_t k = 0; k < round.complete.size(); ++k) {
+        if (round.complete[k] == 0) continue;
+        const Index back = source.tile[k].intervals.front().begin - distinct[k].intervals.front().begin;
+        source.storage.offset -= back * source.storage.strides[k];
+        source.tile[k] = distinct[k];
+    }
+    return source;
+}
+
+RankPlan exchange(const HaloMove& move, const HaloRound& round, Index rank, const Slots& slots) {
     Wrapping wrapping;
-    for (std::size_t k = 0; k < move.target.halos.size(); ++k) {
-        const Halo& halo = move.target.halos[k];
+    for (std::size_t k = 0; k < round.wanted.halos.size(); ++k) {
+        const Halo& halo = round.wanted.halos[k];
         if (halo.periodic && halo.before + halo.after > 0) wrapping.dims.push_back(k);
     }
-    Schedule schedule{StepKind::exchange, rank, slots.source.tile, slots.held.tile, Combine::copy, {}, {}, {}, {}};
-    for (const Wrap& wrap : wraps_of(move.target)) {
-        std::vector<Transfer> receives = wanted_receives(owners, move.target, rank, wrap);
-        const bool unmoved = std::ranges::all_of(wrap, [](Index one) { return one == 0; });
-        if (!move.source && unmoved) std::erase_if(receives, [&](const Transfer& one) { return one.peer == rank; });
-        append(schedule.receives, receives, wrapping, wrap);
-        append(schedule.sends, wanted_sends(owners, move.target, rank, wrap), wrapping, wrap);
+    const Layout& owners = move.source ? *move.source : move.target.owned;
+    const Slot source = sent_in(move, round, rank, slots.source);
+    Schedule schedule{StepKind::exchange, rank, source.tile, slots.held.tile, Combine::copy, {}, {}, {}, {}};
+    for (const Wrap& wrap : wraps_of(round.wanted)) {
+        append(schedule.receives, round_receives(move, round, rank, wrap), wrapping, wrap);
+        append(schedule.sends, round_sends(move, round, rank, wrap), wrapping, wrap);
     }
-    return one_step(owners.dtype, std::move(schedule), sending(owners, slots.source, wrapping),
+    return one_step(owners.dtype, std::move(schedule), sending(owners, source, wrapping),
                     receiving(slots.held, wrapping));
 }
 
@@ -163,8 +160,8 @@ Result<void> check_countable(const HaloLayout& layout) {
 
 }  // namespace
 
-Result<LoweredHalo> lower_halo(const HaloMove& move, Index rank, const HaloStorages& storages) {
-    RESHARD_CHECK(check_source(move));
+Result<LoweredHalo> lower_halo(const HaloMove& move, HaloWay way, Index rank, const HaloStorages& storages) {
+    RESHARD_CHECK(validate(move, way));
     RESHARD_CHECK(check_countable(move.target));
     const HaloLayout& target = move.target;
     const Index element_bytes = size_of(target.owned.dtype);
@@ -174,6 +171,7 @@ Result<LoweredHalo> lower_halo(const HaloMove& move, Index rank, const HaloStora
     const Storage place = holds && storages.array ? *storages.array : row_major(array);
 
     LoweredHalo lowered;
+    lowered.way = way;
     RESHARD_ASSIGN(lowered.target_bytes, bytes_needed(place, array, element_bytes, "array"));
     Slots slots{{BufferId::source, 0, tile(target.owned, rank), row_major(tile(target.owned, rank))},
                 {BufferId::target, 0, held_cells(target, rank), row_major(held_cells(target, rank))}};
@@ -188,8 +186,10 @@ Result<LoweredHalo> lower_halo(const HaloMove& move, Index rank, const HaloStora
         RESHARD_ASSIGN(lowered.source_bytes, bytes_needed(given, read, element_bytes, "source"));
         slots.source = {BufferId::source, 0, read, given};
     }
-    lowered.rounds.push_back(exchange(move, rank, slots));
-    lowered.received_bytes = bytes_from_others(lowered.rounds.front().steps.front().schedule, element_bytes);
+    for (const HaloRound& round : rounds_of(move, way)) {
+        lowered.rounds.push_back(exchange(move, round, rank, slots));
+        lowered.received_bytes += bytes_from_others(lowered.rounds.back().steps.front().schedule, element_bytes);
+    }
     for (std::size_t dim = 0; dim < target.halos.size(); ++dim)
         if (repeats(target, dim)) lowered.rounds.push_back(copy_repeats(target, rank, slots, dim));
     for (RankPlan& round : lowered.rounds) {

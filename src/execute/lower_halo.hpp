@@ -8,7 +8,8 @@ namespace reshard {
 /// The plans of one array on this rank, which run one after another. Each is one step from the source to the array. In
 /// place, the source is the same memory.
 struct LoweredHalo {
-    /// The exchange, and then local copies for elements with several cells. All ranks have equally many.
+    HaloWay way = HaloWay::at_once;
+    /// The exchanges of the way, and then local copies for elements with several cells. All ranks have equally many.
     std::vector<RankPlan> rounds;
     Index source_bytes = 0;    ///< least size of the source, 0 in place
     Index target_bytes = 0;    ///< least size of the array
@@ -16,6 +17,7 @@ struct LoweredHalo {
 };
 
 /// Lowers one array. Errors: as HaloExchange::prepare, without the errors of other ranks and of the backend.
-[[nodiscard]] Result<LoweredHalo> lower_halo(const HaloMove& move, Index rank, const HaloStorages& storages);
+[[nodiscard]] Result<LoweredHalo> lower_halo(const HaloMove& move, HaloWay way, Index rank,
+                                             const HaloStorages& storages);
 
 }  // namespace reshard

@@ -158,8 +158,33 @@ Dealt random_dealt(Random& random) {
     return dealt;
 }
 
-void expect_sweep(Random& random, MultiCopy::Kind kind, Store store) {
-    const Dealt dealt = random_dealt(random);
+// Both faces of a dimension, as halos have them: thin boxes far apart, dense in the other memories.
+Dealt random_faces(Random& random) {
+    const Index size = Index{1} << below(random, 5);
+    const bool long_rows = below(random, 2) == 0;  // longer than a page
+    const std::array<Index, 3> shape = {1 + below(random, 40), 1 + below(random, 40),
+                                        long_rows ? 5000 / size + below(random, 100) : 5 + below(random, 30)};
+    const std::array<Index, 3> strides = {shape[1] * shape[2] * size, shape[2] * size, size};
+    const std::size_t dim = below(random, 3) == 0 ? 1 : 2;
+    const Index thick = std::min(1 + below(random, 2), shape[dim]);
+    Dealt dealt;
+    dealt.tile_bytes = shape[0] * strides[0];
+    dealt.other_bytes.assign(2, 0);
+    for (const Index place : {Index{0}, shape[dim] - thick}) {
+        if (place > 0 && place < thick) continue;  // they would overlap
+        std::vector<Index> extents(shape.begin(), shape.end());
+        extents[dim] = thick;
+        const std::size_t memory = static_cast<std::size_t>(below(random, 2));
+        dealt.of_tile.push_back(region(place * strides[dim], size, extents, {strides.begin(), strides.end()}));
+        dealt.of_other.push_back(region(dealt.other_bytes[memory], size, extents,
+                                        {extents[1] * extents[2] * size, extents[2] * size, size}));
+        dealt.memory.push_back(memory);
+        dealt.other_bytes[memory] += bytes_of(dealt.of_other.back());
+    }
+    return dealt;
+}
+
+void expect_sweep(Random& random, const Dealt& dealt, MultiCopy::Kind kind, Store store) {
     const bool push = kind == MultiCopy::Kind::push;
     Bytes tile = random_bytes(random, dealt.tile_bytes);
     std::vector<Bytes> others;
@@ -201,10 +226,11 @@ void expect_sweep(Random& random, MultiCopy::Kind kind, Store store) {
 
 TEST(Sweeps, AsBoxByBox) {
     Random random(3);
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < 450; ++i) {
         SCOPED_TRACE(i);
         const auto kind = i % 2 == 0 ? MultiCopy::Kind::push : MultiCopy::Kind::pull;
-        ASSERT_NO_FATAL_FAILURE(expect_sweep(random, kind, stores[static_cast<std::size_t>(i / 2 % 2)]));
+        const Dealt dealt = i % 3 == 0 ? random_faces(random) : random_dealt(random);
+        ASSERT_NO_FATAL_FAILURE(expect_sweep(random, dealt, kind, stores[static_cast<std::size_t>(i / 2 % 2)]));
     }
 }
 

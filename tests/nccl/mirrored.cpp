@@ -27,6 +27,7 @@ public:
         return read.data() == read_.data() && read.size() == read_.size() && !read.empty();
     }
     [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
+    void write_to(std::span<std::byte> written) { written_ = written; }  // a source that a run writes in place
     [[nodiscard]] Result<void> up() const { return backend_->put(read_, bytes_); }
     [[nodiscard]] Result<void> down() const {
         return written_.empty() ? Result<void>() : backend_->get(bytes_, written_);
@@ -100,7 +101,10 @@ public:
         Result<void> made;
         const auto mirrored = [&](std::span<const std::byte> read, std::span<std::byte> written) {
             const auto known = std::ranges::find_if(mirrors, [&](const auto& one) { return one->is_of(read); });
-            if (known != mirrors.end()) return (*known)->bytes();
+            if (known != mirrors.end()) {
+                if (!written.empty()) (*known)->write_to(written);
+                return (*known)->bytes();
+            }
             auto mirror = Mirror::make(backend_, read, written, mirrors.size() % 2 * 8);
             if (!mirror) made = tl::unexpected(mirror.error());
             if (!mirror) return std::span<std::byte>();

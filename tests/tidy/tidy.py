@@ -32,6 +32,7 @@ HEADERS = {
     "planner/step": ["layout"],
     "halo/halo": ["layout"],
     "plan": ["planner/network", "planner/step"],
+    "planner/adjoint": ["plan"],
     "planner/part_of_copy": ["plan"],
     "text": ["plan"],
     "notations/notation": ["text"],
@@ -72,7 +73,8 @@ HEADERS = {
     "redistribute": ["execute", "move_options", "planner/plan_cache"],
     "boxes/exchange": ["backends/backend", "elements", "boxes/boxes"],
     "boxes/rebuild": ["backends/backend", "boxes/boxes"],
-    "halo/exchange": ["backends/backend", "elements", "halo/halo"],
+    "halo/plan": ["halo/halo", "planner/cost"],
+    "halo/exchange": ["backends/backend", "elements", "halo/plan"],
     "halo/sum": ["backends/backend", "elements", "halo/halo"],
     "padding": ["execute", "problem"],
     "backends/local": ["backends/backend", "elements", "move_options"],
@@ -120,14 +122,15 @@ MPI = ["backends/mpi/base", "backends/mpi/shm", "backends/mpi/messages", "backen
 NCCL = ["backends/nccl/base", "backends/nccl/kernels", "backends/nccl/prepare", "backends/nccl/launch", "backends/nccl"]
 FILES = ["files/base", "files/formats", "files/engine", "files", "files/ranks"]
 TOOL = ["tool/console", "tool/request", "tool/ranks", "tool/output", "tool/data", "tool/commands", "tool/commands/arguments",
-        "tool/commands/calibrate", "tool/commands/explain", "tool/commands/live", "tool/commands/schedule", "tool"]
+        "tool/commands/calibrate", "tool/commands/explain", "tool/commands/halos", "tool/commands/live",
+        "tool/commands/schedule", "tool"]
 C = ["bindings/c", "bindings/c/files", "bindings/c/mpi", "bindings/c/nccl"]
 ROOMS = {
     "src/base": ([], ["planner/integer", "result"]),
     "src/tables": ([], ["problem"]),
     "src/layout": ([], ["planner/view", "planner/refinement", "planner/normalize_devices", "halo/halo"]),
     "src/plan": (["src/layout"], ["planner/refinement", "planner/view", "planner/simulate", "planner/step", "planner/part_of_copy",
-                                    "check"]),
+                                    "planner/adjoint", "check"]),
     "src/price/tiles": (["src/layout"], ["planner/refinement", "layout"]),
     "src/price": (["src/layout", "src/price/tiles", "src/plan"], ["planner/refinement", "planner/cost", "planner/part_of_copy"]),
     "src/judge": (["src/plan", "src/price"],
@@ -137,6 +140,7 @@ ROOMS = {
     "src/schedule": (["src/layout", "src/plan", *KERNELS],
                      ["backends/backend", "execution", "planner/view", "planner/normalize_devices", "halo/halo"]),
     "src/boxes": (["src/layout", "src/plan", "src/price/tiles", "src/price", "src/schedule", *KERNELS], ["text", "boxes/rebuild"]),
+    "src/halo": (["src/plan", "src/price", "src/schedule", *KERNELS], ["halo/plan", "backends/backend"]),
     "src/text": (["src/layout"], ["text", "halo/halo", "planner/refinement", "planner/view", "planner/cost", "planner/schedule"]),
     "src/notations": (["src/layout", "src/text"], ["notations/notation", "notations/hlo", "planner/refinement"]),
     "src/model/rules": (["src/layout", "src/text"], ["text", "model/model_rows", "model/rules", "planner/view"]),
@@ -144,7 +148,7 @@ ROOMS = {
                   ["model/digest", "model/model_rows", "model/address", "model/pages", "model/transfer", "backends/backend",
                    "planner/view", "planner/normalize_devices"]),
     "src/emit": ([], ["text", "planner/refinement", "planner/view", "emit/interpret", "emit/write"]),
-    "src/execute": (["src/plan", "src/judge", "src/schedule", *KERNELS],
+    "src/execute": (["src/plan", "src/judge", "src/schedule", "src/halo", *KERNELS],
                     ["execute", "halo/exchange", "halo/sum", "text", "model/pack", "overlap/measure_work", "padding",
                      "planner/view", "redistribute", "planner/part_of_copy"]),
     "src/execute/boxes": (["src/plan", "src/judge", "src/schedule", "src/boxes", "src/execute", *KERNELS],
@@ -187,7 +191,7 @@ FREE = ("tests/", "bench/")  # these see everything
 
 # The core and the search use no I/O, clock, randomness, threads or MPI.
 PURE = ("src/tables", "src/layout", "src/text", "src/notations", "src/plan", "src/price", "src/judge", "src/schedule",
-        "src/copy",
+        "src/halo", "src/copy",
         "src/model", "src/emit", "synth", "live/protocol")
 IMPURE_HEADERS = ("include/reshard/files/", "include/reshard/live/", "include/reshard/backends/", "include/reshard/reshard",
                   "include/reshard/c_mpi", "include/reshard/planner/plan_cache", "synth/plan_cache")

@@ -28,6 +28,7 @@ struct Arguments {
     bool certify = false;                  ///< plan: ask the proved checker as well
     std::string checker;                   ///< plan: that checker, found by itself when empty
     bool times = false;                    ///< explain: how long each rule took
+    bool adjoint = false;                  ///< explain: also the adjoint of the plan
     std::string log;                       ///< explain: a training log whose complaints are explained; none when empty
     std::optional<double> waste_max = {};  ///< explain --log: fail if XLA receives more than so many times the bytes
     bool svg = false;                      ///< draw, schedule

@@ -15,6 +15,7 @@
 #include "tool/commands/run_report.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
+#include "tool/request/halo_request.hpp"
 #include "tool/request/json.hpp"
 
 namespace reshard::cli {
@@ -214,6 +215,7 @@ Result<int> bench_rank(Rank& rank, const Arguments& arguments, const Request& as
 }  // namespace
 
 Result<int> bench(const Arguments& arguments) {
+    if (asks_for_halos(arguments.question)) return bench_halos(arguments);
     const bool own = !arguments.question.source.empty();
     const Index ranks_started = default_rank_count(arguments.backend);
     const Question question = own ? arguments.question : with_default_problem(arguments.question, ranks_started);

@@ -19,6 +19,12 @@ Result<int> schedule(const Arguments& arguments);
 Result<int> plan_list(const Arguments& arguments);
 Result<int> run_list(const Arguments& arguments);
 
+/// `plan` and `explain`, `draw`, `run` and `bench` of a target with halos (asks_for_halos).
+Result<int> plan_halos(const Arguments& arguments);
+Result<int> draw_halos(const Arguments& arguments);
+Result<int> run_halos(const Arguments& arguments);
+Result<int> bench_halos(const Arguments& arguments);
+
 /// `explain --log`: the complaints of XLA in a training log.
 Result<int> explain_log(const Arguments& arguments);
 

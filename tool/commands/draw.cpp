@@ -4,6 +4,7 @@
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
+#include "tool/request/halo_request.hpp"
 #include "tool/request/json.hpp"
 
 namespace reshard::cli {
@@ -41,6 +42,7 @@ Result<Json> picture_json(const Plan& plan, Json json) {
 }  // namespace
 
 Result<int> draw(const Arguments& arguments) {
+    if (asks_for_halos(arguments.question)) return draw_halos(arguments);
     RESHARD_TRY(const auto& asked, request_for(arguments));
     RESHARD_TRY(const auto& made, synthesize(asked.problem, asked.options));
     if (arguments.json) {

@@ -8,6 +8,7 @@
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
+#include "tool/request/halo_request.hpp"
 #include "tool/request/json.hpp"
 
 namespace reshard::cli {
@@ -16,6 +17,7 @@ Result<int> plan(const Arguments& arguments) {
     if (arguments.batch) return batch();
     if (!arguments.rows.empty()) return plan_rows(arguments);
     if (!arguments.list.empty()) return plan_list(arguments);
+    if (asks_for_halos(arguments.question)) return plan_halos(arguments);
     RESHARD_TRY(const auto& asked, request_for(arguments));
     const auto begin = std::chrono::steady_clock::now();
     const auto made = synthesize(asked.problem, asked.options);

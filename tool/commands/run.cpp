@@ -17,6 +17,7 @@
 #include "tool/output/tile_files.hpp"
 #include "tool/ranks/memory_use.hpp"
 #include "tool/ranks/session.hpp"
+#include "tool/request/halo_request.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -215,6 +216,7 @@ Result<void> sensible(const Arguments& arguments, const Problem& problem) {
 
 Result<int> run(const Arguments& arguments) {
     if (!arguments.list.empty()) return run_list(arguments);
+    if (asks_for_halos(arguments.question)) return run_halos(arguments);
     RESHARD_TRY(auto& asked, understand(arguments.question));
     RESHARD_CHECK(sensible(arguments, asked.problem));
     remark(asked.note);

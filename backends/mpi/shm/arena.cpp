@@ -140,13 +140,13 @@ void Arena::forget_dropped_segments() {
 
 Result<std::byte*> Arena::reach(const Address& address, Views& held) {
     const std::lock_guard lock(mutex_);
-    if (address.segment.process == getpid()) {
+    auto found = peers_.find(address.segment);
+    if (found == peers_.end() && address.segment.process == getpid()) {
         for (const auto& [start, block] : blocks_) {
             if (block.segment.name() == address.segment) return block.segment.data() + address.offset;
         }
         return fail(Code::backend, "a segment of this process is gone");
     }
-    auto found = peers_.find(address.segment);
     if (found == peers_.end()) {
         RESHARD_TRY(auto& opened, Segment::open(address.segment));
         forget_dropped_segments();

@@ -75,7 +75,9 @@ Result<void> ShmCopyPlan::choose(MPI_Comm communicator, const PeerRegions& parts
         for (const PeerRegion& part : *some) written += bytes_of(part.target);
     }
     RESHARD_TRY(const auto& all, reduced(communicator, std::array<Index, 1>{written}, MPI_INT64_T, MPI_SUM));
-    const bool small = written <= signals_->barrier_bytes();
+    // With a core for each rank, a wait costs less than the second copy of a few KiB.
+    const Index worth = signals_->crowded() ? signals_->barrier_bytes() : signals_->barrier_bytes() / 4;
+    const bool small = written <= worth;
     RESHARD_TRY(const auto& at_once,
                 least(communicator, {static_cast<char>(small && bounce_buffers_.hold_all() ? 1 : 0)}));
     store_ = store_for(all.front());
@@ -94,8 +96,27 @@ std::string ShmCopyPlan::describe() const {
                        bounce_store_ == Store::streaming ? ", non-temporal stores," : "", cast);
 }
 
+void ShmCopyPlan::Paths::begin(std::size_t arrays, std::size_t ranks) {
+    targets.resize(arrays);
+    sources.resize(arrays);
+    for (std::size_t array = 0; array < arrays; ++array) {
+        targets[array].assign(ranks, nullptr);
+        sources[array].assign(ranks, nullptr);
+    }
+    for (auto* const some : {&to_stage, &from_stage}) {
+        some->resize(ranks);
+        for (std::vector<char>& staged_for : *some) staged_for.assign(arrays, 0);
+    }
+    staged.assign(arrays, 0);
+}
+
 ShmCopy::ShmCopy(ShmCopyPlan& plan, const ShmAddresses& buffers)
-    : ShmRun(*plan.signals_, buffers, ++plan.runs_, plan.at_once_ ? Ranks() : plan.partners_), plan_(plan) {}
+    : ShmRun(*plan.signals_, buffers, ++plan.runs_, plan.at_once_ ? Ranks() : plan.partners_),
+      plan_(plan),
+      paths_(plan.paths_) {
+    paths_.written.clear();
+    paths_.leaving.clear();
+}
 
 Result<bool> ShmCopy::next(Slice most) {
     switch (phase_) {
@@ -117,14 +138,14 @@ Result<bool> ShmCopy::next(Slice most) {
             if (!plan_.bounce_buffers_.wanted().empty())
                 return waiting_.on(plan_.bounce_buffers_.wanted(), Signals::Need::any, most);
             store_fence();
-            say(&SignalLine::done, run_, leaving_);
+            say(&SignalLine::done, run_, paths_.leaving);
             phase_ = Phase::leaving;
             return true;
         }
         case Phase::leaving: {
-            const auto done = wait(&SignalLine::done, run_, leaving_, most);
+            const auto done = wait(&SignalLine::done, run_, paths_.leaving, most);
             if (done && *done) {
-                for (const auto& [array, peer] : written_) bring_back(array, peer);
+                for (const auto& [array, peer] : paths_.written) bring_back(array, peer);
                 end();
             }
             return done;
@@ -134,46 +155,41 @@ Result<bool> ShmCopy::next(Slice most) {
 }
 
 Result<void> ShmCopy::resolve() {
-    const std::size_t ranks = signals_.size();
     const std::size_t arrays = plan_.arrays_.size();
-    targets_.assign(arrays, std::vector<std::byte*>(ranks, nullptr));
-    sources_.assign(arrays, std::vector<const std::byte*>(ranks, nullptr));
-    std::vector<std::vector<char>> to_stage(ranks, std::vector<char>(arrays));
-    std::vector<std::vector<char>> from_stage = to_stage;
-    std::vector<bool> direct(ranks);  // one of the two ranks reads or writes the other's buffers
-    for (std::size_t array = 0; array < arrays; ++array) {
-        if (!plan_.arrays_[array].moves) continue;
-        targets_[array][signals_.rank()] = buffers_.targets[array];
-        const bool own_source = is_shared(buffers_.addresses[2 * array]);
-        const bool own_target = is_shared(buffers_.addresses[2 * array + 1]);
-        for (const std::size_t peer : plan_.partners_) {
-            const Address& source = published(peer, 2 * array);
-            const Address& target = published(peer, 2 * array + 1);
-            const Way out = way_of(own_source, is_shared(target), plan_.store_);
-            const Way in = way_of(is_shared(source), own_target, plan_.store_);
-            if (in == Way::push && !buffers_.written_by_peers.empty()) written_.emplace_back(array, peer);
-            if (out == Way::push) {
-                RESHARD_ASSIGN(targets_[array][peer],
-                               reach(*plan_.arena_, peer, 2 * array + 1, plan_.arrays_[array].step));
-            }
-            if (in == Way::pull) {
-                RESHARD_ASSIGN(sources_[array][peer], reach(*plan_.arena_, peer, 2 * array, plan_.arrays_[array].step));
-            }
-            to_stage[peer][array] = out == Way::bounce ? 1 : 0;
-            from_stage[peer][array] = in == Way::bounce ? 1 : 0;
-            direct[peer] = direct[peer] || out != Way::bounce || in != Way::bounce;
-        }
-    }
-    std::vector<char> own(arrays);
-    for (std::size_t array = 0; array < arrays; ++array) {
-        own[array] = std::ranges::any_of(to_stage, [&](const auto& staged) { return staged[array] != 0; }) ? 1 : 0;
-        if (own[array] != 0) targets_[array][signals_.rank()] = nullptr;  // the bounce buffers copy it on the way
-    }
-    plan_.bounce_buffers_.restart(to_stage, from_stage, own, plan_.bounce_store_);
+    paths_.begin(arrays, signals_.size());
+    for (std::size_t array = 0; array < arrays; ++array)
+        if (plan_.arrays_[array].moves) paths_.targets[array][signals_.rank()] = buffers_.targets[array];
     for (const std::size_t peer : plan_.partners_) {
-        if (direct[peer]) leaving_.push_back(peer);
+        bool direct = false;  // one of the two ranks reads or writes the other's buffers
+        for (std::size_t array = 0; array < arrays; ++array) {
+            if (!plan_.arrays_[array].moves) continue;
+            RESHARD_TRY(const bool& straight, resolve(peer, array));
+            direct = direct || straight;
+        }
+        if (direct) paths_.leaving.push_back(peer);
     }
+    for (std::size_t array = 0; array < arrays; ++array)
+        if (paths_.staged[array] != 0) paths_.targets[array][signals_.rank()] = nullptr;  // copied on the way
+    plan_.bounce_buffers_.restart(paths_.to_stage, paths_.from_stage, paths_.staged, plan_.bounce_store_);
     return {};
+}
+
+Result<bool> ShmCopy::resolve(std::size_t peer, std::size_t array) {
+    const Address& source = published(peer, 2 * array);
+    const Address& target = published(peer, 2 * array + 1);
+    const Way out = way_of(is_shared(buffers_.addresses[2 * array]), is_shared(target), plan_.store_);
+    const Way in = way_of(is_shared(source), is_shared(buffers_.addresses[2 * array + 1]), plan_.store_);
+    const std::size_t step = plan_.arrays_[array].step;
+    if (in == Way::push && !buffers_.written_by_peers.empty()) paths_.written.emplace_back(array, peer);
+    if (out == Way::push) {
+        RESHARD_ASSIGN(paths_.targets[array][peer], reach(*plan_.arena_, peer, 2 * array + 1, step));
+    }
+    if (in == Way::pull) {
+        RESHARD_ASSIGN(paths_.sources[array][peer], reach(*plan_.arena_, peer, 2 * array, step));
+    }
+    if (out == Way::bounce) paths_.to_stage[peer][array] = paths_.staged[array] = 1;
+    if (in == Way::bounce) paths_.from_stage[peer][array] = 1;
+    return out != Way::bounce || in != Way::bounce;
 }
 
 Result<void> ShmCopy::pack_first() {
@@ -195,10 +211,10 @@ Result<void> ShmCopy::sweep() {
     for (std::size_t array = 0; array < plan_.arrays_.size(); ++array) {
         ShmCopyPlan::Array& moved = plan_.arrays_[array];
         if (!moved.moves) continue;
-        moved.push.push(buffers_.sources[array], targets_[array], plan_.store_);
+        moved.push.push(buffers_.sources[array], paths_.targets[array], plan_.store_);
         const bool pulls =
-            std::ranges::any_of(sources_[array], [](const std::byte* source) { return source != nullptr; });
-        if (pulls) moved.pull.pull(buffers_.targets[array], sources_[array], plan_.store_);
+            std::ranges::any_of(paths_.sources[array], [](const std::byte* source) { return source != nullptr; });
+        if (pulls) moved.pull.pull(buffers_.targets[array], paths_.sources[array], plan_.store_);
     }
     return {};
 }

@@ -38,6 +38,18 @@ private:
         MultiCopy push{MultiCopy::Kind::push};
         MultiCopy pull{MultiCopy::Kind::pull};
     };
+    // Where the bytes of the current run go. It is kept from run to run, so a run allocates nothing for it.
+    struct Paths {
+        std::vector<std::vector<std::byte*>> targets;        // per array, per rank; null: not reached
+        std::vector<std::vector<const std::byte*>> sources;  // as targets; null unless this rank pulls from there
+        std::vector<std::vector<char>> to_stage;             // per rank, per array: goes through a bounce buffer
+        std::vector<std::vector<char>> from_stage;
+        std::vector<char> staged;                                  // per array: to some rank
+        std::vector<std::pair<std::size_t, std::size_t>> written;  // arrays, and the peers that write their targets
+        std::vector<std::size_t> leaving;  // peers that use this rank's buffers, or whose it uses
+
+        void begin(std::size_t arrays, std::size_t ranks);  // of all but `written` and `leaving`
+    };
     ShmCopyPlan() = default;
     Result<void> choose(MPI_Comm communicator, const PeerRegions& parts, UnregisteredBuffers unregistered_buffers);
 
@@ -48,6 +60,7 @@ private:
     PeerRegions reached_;
     std::vector<std::size_t> partners_;  // ranks that this one sends to or receives from
     BounceBuffers bounce_buffers_;
+    Paths paths_;
     Store store_ = Store::cached;
     Store bounce_store_ = Store::cached;
     bool casts_ = false;    // some array
@@ -67,15 +80,13 @@ private:
 
     Result<bool> next(Slice most) override;
     Result<void> resolve();
+    Result<bool> resolve(std::size_t peer, std::size_t array);  // true if one of the two reads or writes the other's
     void stage_all();
     Result<void> sweep();
 
     ShmCopyPlan& plan_;
     Phase phase_ = Phase::entering;
-    std::vector<std::vector<std::byte*>> targets_;              // per array, per rank; null: not reached
-    std::vector<std::vector<const std::byte*>> sources_;        // as targets_; null unless this rank pulls from there
-    std::vector<std::pair<std::size_t, std::size_t>> written_;  // arrays, and the peers that write their targets
-    Ranks leaving_;                                             // peers that use this rank's buffers, or whose it uses
+    ShmCopyPlan::Paths& paths_;
 };
 
 }  // namespace reshard::mpi

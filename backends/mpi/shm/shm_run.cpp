@@ -38,9 +38,9 @@ void ShmRun::say(Counter SignalLine::*counter, std::uint64_t value, const Ranks&
 }
 
 Result<bool> ShmRun::wait(Counter SignalLine::*counter, std::uint64_t least, const Ranks& peers, Slice most) {
-    Signals::Wanteds wanted;
-    for (const std::size_t peer : peers) wanted.push_back({peer, &(signals_.line(peer).*counter), least});
-    return waiting_.on(wanted, Signals::Need::all, most);
+    wanted_.clear();
+    for (const std::size_t peer : peers) wanted_.push_back({peer, &(signals_.line(peer).*counter), least});
+    return waiting_.on(wanted_, Signals::Need::all, most);
 }
 
 Result<bool> ShmRun::advance(Slice most) {

@@ -42,7 +42,8 @@ protected:
 
 private:
     std::vector<RegisteredPages::Use> uses_;
-    Views views_;  // of the peers' buffers
+    Signals::Wanteds wanted_;  // by the wait that goes on
+    Views views_;              // of the peers' buffers
     bool over_ = false;
 };
 

@@ -300,7 +300,10 @@ Signals::~Signals() {
 }
 
 Result<bool> Waiting::on(const Signals::Wanteds& wanted, Signals::Need need, Slice most) {
-    if (wanted.empty()) return true;
+    if (std::ranges::all_of(wanted, &Signals::Wanted::there)) {
+        since_.reset();
+        return true;
+    }
     const auto now = Signals::Clock::now();
     since_ = since_ ? *since_ + forgiven(now - polled_, signals_.timeout()) : now;
     auto there = signals_.wait(wanted, need, *since_, most);

@@ -3,17 +3,9 @@
 
 #include "reshard/backends/backend.hpp"
 #include "reshard/elements.hpp"
-#include "reshard/halo/halo.hpp"
+#include "reshard/halo/plan.hpp"
 
 namespace reshard {
-
-/// One array of a HaloExchange.
-struct HaloMove {
-    HaloLayout target;  ///< the cells that each device holds afterwards
-    /// Empty: in place. The blocks are in their arrays, and a run copies nothing but halos and writes nothing else.
-    /// Otherwise the layout of the tiles that a run reads; it fills blocks and halos in one exchange.
-    std::optional<Layout> source = std::nullopt;
-};
 
 /// The places of one array of a HaloExchange in the caller's buffers; row_major if not given. May differ from rank to
 /// rank.
@@ -22,9 +14,15 @@ struct HaloStorages {
     std::optional<Storage> source;  ///< of the source tile, if it is not in place
 };
 
+/// How a HaloExchange chooses between the ways to fill.
+struct HaloOptions {
+    Machine machine = laptop();                 ///< the machine of the prices
+    std::optional<HaloWay> way = std::nullopt;  ///< empty: as plan_halo chooses. Moves from a source run at once.
+};
+
 /// Arrays whose halos are filled together, prepared on one rank of a backend. The backend must outlive it. A rank
-/// receives each element that it wants and does not have once, from an owner, all in one round. No protocol brings it
-/// less. Further cells of the same element are local copies.
+/// receives each element that it wants and does not have once. No protocol brings it less. Further cells of the same
+/// element are local copies.
 class HaloExchange {
 public:
     /// Collective. Makes the schedules of this rank, compares the moves over all ranks, and prepares the backend.
@@ -32,12 +30,14 @@ public:
     /// target, if a storage puts two elements in one place, if ranks bring different moves, or if the backend has too
     /// few ranks; unsupported (a source with summands); overflow; backend.
     [[nodiscard]] static Result<HaloExchange> prepare(std::span<const HaloMove> moves, Backend& backend,
-                                                      std::span<const HaloStorages> storages = {});
+                                                      std::span<const HaloStorages> storages = {},
+                                                      const HaloOptions& options = {});
     /// The same for one array in place.
     [[nodiscard]] static Result<HaloExchange> prepare(const HaloLayout& layout, Backend& backend,
                                                       const std::optional<Storage>& array = std::nullopt);
 
-    [[nodiscard]] std::size_t array_count() const { return arrays_.size(); }  ///< as many as moves
+    [[nodiscard]] std::size_t array_count() const { return arrays_.size(); }           ///< as many as moves
+    [[nodiscard]] HaloWay way(std::size_t array) const { return arrays_[array].way; }  ///< how the array is filled
     /// Bytes that a run brings to this rank from others, for all arrays.
     [[nodiscard]] Index received_bytes() const { return received_bytes_; }
     [[nodiscard]] Index staging_bytes() const;   ///< held by the backend
@@ -57,6 +57,7 @@ private:
     // The rounds of one array, and the memory that they need.
     struct Array {
         std::size_t rounds = 0;
+        HaloWay way = HaloWay::at_once;
         DType dtype = DType::f32;
         bool in_place = false;
         Index source_bytes = 0;

@@ -62,7 +62,8 @@ constexpr Size rows_ahead = 16;
 
 // Single elements, with their own stride on each side.
 template <int bytes>
-void copy_elements(const Rows& rows, const std::byte* source, std::byte* target) {
+void copy_elements(const Rows& given, const std::byte* source, std::byte* target) {
+    const Rows rows = given;  // the compiler knows that no copy writes it
     const bool far = far_apart(rows);
     for (Size row = 0; row < rows.count; ++row) {
         if (far) ask_ahead(rows, row, target);
@@ -92,7 +93,52 @@ void copy_rows(const Rows& rows, const std::byte* source, std::byte* target) {
     }
 }
 
+// Single elements of two lanes in turn: both faces of the last dimension of an array lie in the same lines.
+template <int bytes>
+void copy_pairs(const Lane& one, const Lane& other, Size rows) {
+    const Rows first{rows, bytes, one.source_stride, one.target_stride};
+    const Rows second{rows, bytes, other.source_stride, other.target_stride};
+    const std::byte* const sources[] = {one.source, other.source};  // the compiler knows that no copy writes these
+    std::byte* const targets[] = {one.target, other.target};
+    const bool far = far_apart(first);
+    for (Size row = 0; row < rows; ++row) {
+        if (far) ask_ahead(first, row, targets[0]);
+        std::memcpy(targets[0] + row * first.target_stride, sources[0] + row * first.source_stride, bytes);
+        std::memcpy(targets[1] + row * second.target_stride, sources[1] + row * second.source_stride, bytes);
+    }
+}
+
+// Moves one lane of elements, or two of elements of one size. False if the lanes are others.
+bool copy_one_or_two(const Lane* lane, std::size_t lanes, Size rows) {
+    if (lanes == 1) {
+        if (lane->bytes > 16) return false;
+        copy_rows({rows, lane->bytes, lane->source_stride, lane->target_stride}, lane->source, lane->target);
+        return true;
+    }
+    if (lanes != 2 || lane[0].bytes != lane[1].bytes) return false;
+    switch (lane->bytes) {
+        case 4:
+            copy_pairs<4>(lane[0], lane[1], rows);
+            return true;
+        case 8:
+            copy_pairs<8>(lane[0], lane[1], rows);
+            return true;
+        case 16:
+            copy_pairs<16>(lane[0], lane[1], rows);
+            return true;
+        default:
+            return false;
+    }
+}
+
 void copy_lanes(std::span<Lane> lanes, Size rows) {
+    if (copy_one_or_two(lanes.data(), lanes.size(), rows)) {
+        for (Lane& lane : lanes) {
+            lane.source += rows * lane.source_stride;
+            lane.target += rows * lane.target_stride;
+        }
+        return;
+    }
     for (Size row = 0; row < rows; ++row) {
         for (Lane& lane : lanes) {
             copy_run(lane.source, lane.target, lane.bytes);

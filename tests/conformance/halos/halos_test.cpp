@@ -135,7 +135,23 @@ private:
     Bytes source_;
 };
 
-void expect_exchange(Backend& backend, const std::vector<Drawn>& all) {
+// Arrays that are filled together.
+struct DrawnList {
+    std::vector<Drawn> arrays;
+    std::optional<HaloWay> way;
+};
+
+DrawnList draw_list(Random& random, Index ranks) {
+    DrawnList list;
+    const Index arrays = 1 + below(random, 2);
+    for (Index k = 0; k < arrays; ++k) list.arrays.push_back(draw(random, ranks));
+    static const std::array<std::optional<HaloWay>, 3> ways = {std::nullopt, HaloWay::at_once, HaloWay::by_dimension};
+    list.way = ways[static_cast<std::size_t>(below(random, std::ssize(ways)))];
+    return list;
+}
+
+void expect_exchange(Backend& backend, const DrawnList& list) {
+    const std::vector<Drawn>& all = list.arrays;
     std::vector<HaloMove> moves;
     std::vector<Field> fields;
     fields.reserve(all.size());
@@ -145,7 +161,7 @@ void expect_exchange(Backend& backend, const std::vector<Drawn>& all) {
         fields.emplace_back(drawn, backend);
         storages.push_back(fields.back().storages());
     }
-    auto exchange = HaloExchange::prepare(moves, backend, storages);
+    auto exchange = HaloExchange::prepare(moves, backend, storages, {laptop(), list.way});
     ASSERT_TRUE(exchange) << exchange.error().message;
     std::vector<Buffers> buffers;
     Index least = 0;
@@ -173,17 +189,16 @@ void expect_exchange(Backend& backend, const std::vector<Drawn>& all) {
 TEST(Halos, EveryCellIsRightAndNothingElseIsTouched) {
     const Index ranks = harness().ranks();
     const int count = case_count();
-    std::vector<std::vector<Drawn>> all;
+    std::vector<DrawnList> all;
     for (int i = 0; i < count; ++i) {
         Random random(test::drawn_seed() + static_cast<std::uint64_t>(i));
-        std::vector<Drawn>& list = all.emplace_back();
-        const Index arrays = 1 + below(random, 2);
-        for (Index k = 0; k < arrays; ++k) list.push_back(draw(random, ranks));
+        all.push_back(draw_list(random, ranks));
     }
     harness().on_every_rank([&](Backend& backend) {
         for (std::size_t i = 0; i < all.size(); ++i) {
-            SCOPED_TRACE(fmt::format("RESHARD_SEED={}\n{}", test::drawn_seed() + i,
-                                     describe(all[i].front()) + "\n" + describe(all[i].back())));
+            const auto& [arrays, way] = all[i];
+            SCOPED_TRACE(fmt::format("RESHARD_SEED={}\n{}\n{}\n{}", test::drawn_seed() + i, describe(arrays.front()),
+                                     describe(arrays.back()), way ? name(*way) : "by price"));
             expect_exchange(backend, all[i]);
             if (testing::Test::HasFailure()) return;
         }

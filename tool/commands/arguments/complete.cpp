@@ -59,7 +59,7 @@ Result<void> read_first_steps(Question& question) {
 Result<void> check_complete(const Arguments& arguments) {
     const Question& question = arguments.question;
     if (!arguments.log.empty()) {
-        if (question != Question{} || arguments.times || !arguments.backend.empty())
+        if (question != Question{} || arguments.times || arguments.adjoint || !arguments.backend.empty())
             return fail(Code::usage,
                         "--log takes its problems from its file alone, and its plans receive the fewest bytes");
         return {};

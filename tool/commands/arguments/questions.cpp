@@ -40,6 +40,7 @@ void add_plan_options(CLI::App& plan, Arguments& arguments) {
 
 void add_explain_options(CLI::App& explain, Arguments& arguments) {
     explain.add_flag("--times", arguments.times, "also how long each rule took");
+    explain.add_flag("--adjoint", arguments.adjoint, "also the way back of a gradient: the adjoint of the plan");
     CLI::Option* log = option(explain, "--log", arguments.log, "FILE",
                               "explain XLA's \"involuntary full rematerialization\" lines of this file");
     option(explain, "--waste-max", arguments.waste_max, "RATIO",

@@ -5,11 +5,15 @@
 #include <chrono>
 
 #include "report/explanation.hpp"
+#include "report/plan_table.hpp"
 #include "report/steps.hpp"
+#include "reshard/planner/adjoint.hpp"
+#include "reshard/text.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
+#include "tool/request/halo_request.hpp"
 #include "tool/request/json.hpp"
 
 namespace reshard::cli {
@@ -45,15 +49,26 @@ Index nanoseconds_now() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
+// The adjoint of the plan, judged. Padding and transpositions belong to the move, and not to the plan.
+Result<Judged<Plan>> way_back(const Synthesis& made) {
+    RESHARD_TRY(auto& back, in("--adjoint", adjoint(made.plan())));
+    return in("--adjoint", judge(back, AsSteps{}));
+}
+
 }  // namespace
 
 Result<int> explain(const Arguments& arguments) {
     if (!arguments.log.empty()) return explain_log(arguments);
+    if (asks_for_halos(arguments.question)) return plan_halos(arguments);
     RESHARD_TRY(const auto& asked, request_for(arguments));
     Options options = asked.options;
     options.explain = true;
     if (arguments.times) options.clock = nanoseconds_now;
     RESHARD_TRY(const auto& made, synthesize(asked.problem, options));
+    std::optional<Judged<Plan>> back;
+    if (arguments.adjoint) {
+        RESHARD_ASSIGN(back, way_back(made));
+    }
     if (arguments.json) {
         Json json = plan_json(nullptr, asked, made);
         json["policy_row"] = made.row.name;
@@ -62,10 +77,17 @@ Result<int> explain(const Arguments& arguments) {
             json["alternatives"].push_back(alternative_json(other, asked.options.machine));
         json["rules"] = Json::array();
         for (const RuleReport& report : made.rules) json["rules"].push_back(rule_json(report, arguments.times));
+        if (back) {
+            json["adjoint"] = {{"source", format(back->plan().source)},
+                               {"target", format(back->plan().target)},
+                               {"steps", kinds(back->plan())},
+                               {"received_bytes_max_device", back->verdict().received_bytes_max_device}};
+        }
         answer(line(json));
         return exit_ok;
     }
     answer(explanation(made, options, page()));
+    if (back) answer(adjoint_table(*back, asked.options.machine, page()));
     return exit_ok;
 }
 

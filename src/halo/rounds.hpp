@@ -1,0 +1,30 @@
+// A fill as rounds. Each round is an exchange between owners and the cells that it brings.
+#pragma once
+
+#include "reshard/halo/plan.hpp"
+#include "src/schedule/wanted.hpp"
+
+namespace reshard {
+
+/// The cells that a round brings.
+struct HaloRound {
+    HaloLayout wanted;           ///< the target with the halos of this round alone
+    std::vector<char> complete;  ///< per dimension; 1: earlier rounds brought its halo, which this round carries too
+};
+
+/// Fails unless the move is valid. Errors: as price_halo.
+[[nodiscard]] Result<void> validate(const HaloMove& move, HaloWay way);
+
+/// The rounds of a valid move; by_dimension has one for each dimension with a halo.
+[[nodiscard]] std::vector<HaloRound> rounds_of(const HaloMove& move, HaloWay way);
+
+/// The rank's receives in a round with this wrap. Boxes are in cells. Copies of elements that the rank owns have
+/// peer == rank, except the block itself of a fill in place.
+[[nodiscard]] std::vector<Transfer> round_receives(const HaloMove& move, const HaloRound& round, Index rank,
+                                                   const Wrap& wrap);
+
+/// The rank's sends to others: the other side of round_receives, in the same order for each pair of ranks.
+[[nodiscard]] std::vector<Transfer> round_sends(const HaloMove& move, const HaloRound& round, Index rank,
+                                                const Wrap& wrap);
+
+}  // namespace reshard
