@@ -37,6 +37,11 @@ std::string path_of(const char* name) {
         .string();
 }
 
+void remove_saved(const std::string& path) {
+    std::filesystem::remove(path);
+    std::filesystem::remove(path + ".reshard.json");
+}
+
 // Four ranks run `act` with their backends.
 template <class Act>
 void on_ranks(const Act& act) {
@@ -55,7 +60,7 @@ std::vector<Loaded> saved_and_loaded(const char* name, const std::vector<SavedTi
         if (save(backend, path, tiles, options_of("source p=4\notherwise = -\n", Form::single)))
             loaded[rank].emplace(load(backend, path, options_of(rules, Form::index)));
     });
-    std::filesystem::remove(path);
+    remove_saved(path);
     std::vector<Loaded> all;
     for (auto& one : loaded) {
         if (!one || !*one) {
@@ -137,7 +142,7 @@ TEST(LoadSlices, GroupsAreSavedApart) {
             found[rank].insert(found[rank].end(), tile.bytes.begin(), tile.bytes.end());
         }
     });
-    std::filesystem::remove(path);
+    remove_saved(path);
     Bytes wanted;
     for (Index group = 0; group < 4; ++group)
         for (Index i = 0; i < 8; ++i) wanted.push_back(static_cast<std::byte>(10 * group + i));
