@@ -1,4 +1,4 @@
-"""Ranks of an NCCL communicator, each with a GPU: arrays on devices, of any DLPack library (torch, cupy, jax).
+"""Ranks of an NCCL communicator, each with a GPU: arrays on devices, of any DLPack library (torch, cupy, jax). ::
 
     columns = torch.empty(by_columns.tile_shape(rank), device="cuda")
     reshard.nccl.redistribute(communicator, rows, by_rows, by_columns, columns,

@@ -28,6 +28,7 @@ EDITS = {  # file: (old text, new text)
 # Files that use the table, each with a target whose flags compile it.
 USERS = {
     "src/layout/layout.cpp": "reshard_core",
+    "src/copy/cast.cpp": "reshard_core",
     "src/copy/combine.cpp": "reshard_core",
     "src/emit/stablehlo.cpp": "reshard_core",
     "files/base/cast.cpp": "reshard_files",
@@ -40,7 +41,7 @@ USERS = {
 }
 # For each edit, a file that does not compile without it.
 NEEDS = {"include/reshard/layout.hpp": "src/layout/layout.cpp", "src/tables/dtypes.def": "src/layout/layout.cpp",
-         "src/copy/element_type.hpp": "files/base/cast.cpp"}
+         "src/copy/element_type.hpp": "src/copy/cast.cpp"}
 COPIED = ("include", "src", "synth", "backends", "files", "report", "tool", "bindings", "python", "tests", "bench", "proofs",
           "packaging", "cmake", "docs", "CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "CITATION.cff")
 
