@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
-"""`reshard.load` and `reshard.save` under MPI against reading, or writing, the same bytes once: mpirun -n RANKS python
-load.py [--size 1] [--rounds 3] [--folder .], in a Python that has reshard and mpi4py.
+"""`reshard.load` and `reshard.save` under MPI against `cp`, against reading or writing the same bytes once, and against
+Orbax: mpirun -n RANKS python load.py [--size 1] [--rounds 3] [--folder .] [--orbax], in a Python that has reshard and
+mpi4py, and Orbax if it is asked for.
 
 A Llama's layers in torch DCP's form over 64 ranks become the tiles of RANKS ranks, as vLLM cuts them, and files of these
-ranks again. Beside it all ranks read the same files once, each as many bytes as any other, and write and flush as many;
-caches are dropped before each; medians of the slowest rank. The tiles are compared with the source."""
+ranks again. Beside it rank 0 copies the files with `cp -r` and `sync -f`; all ranks read the same files once, each as
+many bytes as any other, and write and flush as many. Orbax loads the same tiles from a checkpoint that it wrote of bands
+of the first dimension, and saves them; each rank is a process of JAX. Caches are dropped before each. Medians of the
+slowest rank, and of the time of processors of all ranks. The tiles of both are compared with the source."""
 
 import argparse
 import os
+import resource
 import statistics
+import subprocess
 import tempfile
 import time
 
@@ -22,14 +27,21 @@ COMM = MPI.COMM_WORLD
 PART = 8 << 20
 
 
+def processors():
+    """Seconds of processors that this process and its children took so far."""
+    each = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in each)
+
+
 def slowest(folder, work):
-    """Seconds of the slowest rank, and the result of the work on this rank."""
+    """(Seconds of the slowest rank, seconds of processors of all ranks), and the result of the work on this rank."""
     if COMM.rank == 0:
         watch.drop_caches(folder)
     COMM.Barrier()
-    begin = time.monotonic()
+    begin, used = time.monotonic(), processors()
     made = work()
-    return COMM.allreduce(time.monotonic() - begin, MPI.MAX), made
+    seconds, used = time.monotonic() - begin, processors() - used
+    return (COMM.allreduce(seconds, MPI.MAX), COMM.allreduce(used)), made
 
 
 def parts(source):
@@ -58,11 +70,46 @@ def write_once(folder, held):
         os.fsync(file.fileno())
 
 
+def copy(source, target):
+    if COMM.rank == 0:
+        watch.remove(target)
+        subprocess.run(["sh", "-c", 'cp -r "$0" "$1" && sync -f "$1"', source, target], check=True)
+
+
+def orbax_of_rows(tensors, source, path):
+    """Orbax, and a checkpoint that it wrote of bands of the first dimension."""
+    import orbax_peer
+    orbax = orbax_peer.Orbax(COMM, tensors)
+    tiles = reshard.load(COMM, source, "\n".join(llama.rules("target", COMM.size, tensors, lambda name: 0)))
+    orbax.save(path, orbax.arrays(tiles, lambda name: 0))
+    return orbax
+
+
+def with_orbax(orbax, folder, tiles, times):
+    """Adds the seconds of Orbax's load and save, and returns the tiles that it loaded."""
+    seconds, loaded = slowest(folder, lambda: orbax.load(os.path.join(folder, "rows")))
+    times["Orbax's load"].append(seconds)
+    if COMM.rank == 0:
+        watch.remove(os.path.join(folder, "orbax"))
+    arrays = orbax.arrays(tiles)
+    times["Orbax's save"].append(slowest(folder, lambda: orbax.save(os.path.join(folder, "orbax"), arrays))[0])
+    return {name: numpy.asarray(array.addressable_data(0)) for name, array in loaded.items()}
+
+
+def check(tensors, theirs, tiles):
+    mine = {name: [([COMM.rank * tile.shape[k] if k == llama.cut_dim(name) else 0 for k in range(tile.ndim)],
+                    tile.view(numpy.uint16))] for name, tile in tiles.items()}
+    wrong = llama.differences(theirs, mine, tensors, whole=False)
+    if COMM.allreduce(len(wrong)):
+        raise SystemExit("\n".join(wrong))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=float, default=1, help="GB")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", default=".")
+    parser.add_argument("--orbax", action="store_true")
     asked = parser.parse_args()
     folder = COMM.bcast(tempfile.mkdtemp(dir=asked.folder) if COMM.rank == 0 else None)
     source, saved = os.path.join(folder, "fsdp64"), os.path.join(folder, "saved")
@@ -72,9 +119,12 @@ def main():
             llama.make_dcp(source, tensors, 64)
         COMM.Barrier()
         rules = {end: "\n".join(llama.rules(end, COMM.size, tensors)) for end in ("source", "target")}
-        times = {what: [] for what in ("read", "load", "write", "save")}
-        tiles = {}
+        kinds = ["cp", "read", "load", "write", "save"] + (["Orbax's load", "Orbax's save"] if asked.orbax else [])
+        times = {what: [] for what in kinds}
+        tiles, own = {}, {}
+        orbax = orbax_of_rows(tensors, source, os.path.join(folder, "rows")) if asked.orbax else None
         for _ in range(asked.rounds):
+            times["cp"].append(slowest(folder, lambda: copy(source, os.path.join(folder, "copy")))[0])
             seconds, held = slowest(folder, lambda: read_once(source))
             times["read"].append(seconds)
             times["write"].append(slowest(folder, lambda: write_once(folder, held))[0])
@@ -87,18 +137,19 @@ def main():
             COMM.Barrier()
             times["save"].append(slowest(folder, lambda: reshard.save(
                 COMM, saved, tiles, rules["source"] + "\n" + rules["target"], shapes=tensors, form="ranks"))[0])
+            if orbax:
+                own = with_orbax(orbax, folder, tiles, times)
         theirs = llama.boxes(source, tensors)
-        mine = {name: [([COMM.rank * tile.shape[k] if k == llama.cut_dim(name) else 0 for k in range(tile.ndim)],
-                        tile.view(numpy.uint16))] for name, tile in tiles.items()}
-        wrong = llama.differences(theirs, mine, tensors, whole=False)
-        if COMM.allreduce(len(wrong)):
-            raise SystemExit("\n".join(wrong))
+        check(tensors, theirs, tiles)
+        if orbax:
+            check(tensors, theirs, own)
         if COMM.rank == 0:
-            middle = {what: statistics.median(seconds) for what, seconds in times.items()}
-            print(f"{COMM.size} ranks, {asked.size:g} GB: read once {middle['read']:.2f} s, load {middle['load']:.2f} s = "
-                  f"{middle['load'] / middle['read']:.2f}x; written once {middle['write']:.2f} s, save "
-                  f"{middle['save']:.2f} s = {middle['save'] / middle['write']:.2f}x   bytes right, load "
-                  f"{os.getloadavg()[0]:.1f}")
+            print(f"{COMM.size} ranks, {asked.size:g} GB, bytes right, load {os.getloadavg()[0]:.1f}")
+            cp = statistics.median(seconds for seconds, _ in times["cp"])
+            for what, rounds in times.items():
+                seconds, used = (statistics.median(column) for column in zip(*rounds))
+                print(f"  {what:12} {seconds:6.2f} s {seconds / cp:5.2f}x of cp   {used:6.2f} s of processors   "
+                      + " ".join(f"{one:.2f}" for one, _ in rounds))
     finally:
         COMM.Barrier()
         if COMM.rank == 0:

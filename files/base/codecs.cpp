@@ -51,7 +51,9 @@ Index memory_of(const Codecs& codecs, Index bytes, Index (*of_one)(const Codec&,
         memory = saturating_add(memory, of_one(codec, bytes));
         bytes = bound_after(codec, bytes);
     }
-    if (std::ranges::count_if(codecs, compresses) > 1) memory = saturating_add(memory, saturating_multiply(2, bytes));
+    // A compressor behind another codec reads bytes between.
+    if (!codecs.empty() && std::ranges::any_of(codecs.begin() + 1, codecs.end(), compresses))
+        memory = saturating_add(memory, saturating_multiply(2, bytes));
     return memory;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstdint>
 #include <limits>
 
 #include <fmt/format.h>
@@ -25,6 +27,7 @@ namespace {
 using Kind = Codec::Kind;
 
 constexpr Index kibi = 1024;
+constexpr Index mebi = 1024 * kibi;
 constexpr std::string_view more = "decodes to more bytes than it may";
 
 // Deflate may make incompressible bytes a little longer, and the others do so less.
@@ -35,13 +38,33 @@ Index loose_bound(Index bytes) { return saturating_add(bytes, bytes / 128 + 4096
 Index compressed_bound(const Codec&, Index bytes) { return loose_bound(bytes); }
 
 Index decompress_memory(const Codec& codec, Index bytes) {
-    // Blosc holds three of its blocks, and a block is at most the whole.
-    return codec.kind == Kind::blosc ? saturating_add(saturating_multiply(3, bytes), 64 * kibi) : 256 * kibi;
+    // Blosc holds three of its blocks, and a block is at most the whole. The rest is for the decoder inside.
+    return codec.kind == Kind::blosc ? saturating_add(saturating_multiply(3, bytes), 256 * kibi) : 256 * kibi;
 }
 
+namespace {
+
+// The tables of zstd grow with the next power of two up to a window, which grows with the level.
+Index zstd_memory(int level, Index bytes) {
+    constexpr Index window_max = 1 << 27;
+    const auto window =
+        static_cast<Index>(std::bit_ceil(static_cast<std::uint64_t>(std::clamp<Index>(bytes, kibi, window_max))));
+    if (level <= 9) return std::min(13 * window + 512 * kibi, (level <= 3 ? 2 : 13) * mebi);
+    const Index most = level <= 18 ? 66 * mebi : level == 19 ? 82 * mebi : 18 * window_max;
+    return std::min(18 * window, most) + mebi;
+}
+
+// The level of the zstd inside blosc.
+int inner_level(int level) { return level < 9 ? 2 * level - 1 : 22; }
+
+}  // namespace
+
 Index compress_memory(const Codec& codec, Index bytes) {
-    if (codec.kind == Kind::zstd) return (codec.level > 9 ? 16 : 6) * std::min(bytes, Index{1} << 27) + 2048 * kibi;
-    return codec.kind == Kind::blosc ? saturating_add(saturating_multiply(4, bytes), 2048 * kibi) : 512 * kibi;
+    if (codec.kind == Kind::zstd) return zstd_memory(codec.level, bytes);
+    if (codec.kind != Kind::blosc) return 512 * kibi;
+    // Blosc cuts chunks into blocks of at most 1 MiB.
+    const Index block = std::min(bytes, mebi);
+    return 3 * block + (codec.compressor == "zstd" ? zstd_memory(inner_level(codec.level), block) : 512 * kibi);
 }
 
 Result<void> available(const Codecs& codecs) {

@@ -69,7 +69,9 @@ Result<Index> room_of(Index memory, Index stretch_bytes, const ConvertOptions& o
     const Index held = saturating_multiply(workers_of(options, backend), saturating_add(stretch_bytes, 4096));
     const Index room = memory - held;
     constexpr Index least = 1 << 16;
-    if (room >= least) return room;
+    // A larger round is slower. Its buffers leave the caches, and the system clears each page before its first use.
+    constexpr Index most = Index{64} << 20;
+    if (room >= least) return std::min(room, most);
     return fail(Code::infeasible,
                 fmt::format("{} bytes of memory are too few; {} are the least", memory, saturating_add(held, least)));
 }

@@ -33,7 +33,7 @@ void add_manner(Hash& hash, const ConvertOptions& options);
 [[nodiscard]] Index workers_of(const ConvertOptions& options, const Backend& backend);
 /// Returns the bytes that a worker reads at once.
 [[nodiscard]] Index stretch_bytes_of(Index memory);
-/// Returns the bytes that `memory` leaves for shares. Errors: infeasible.
+/// Returns the bytes of a rank's shares in a round: what `memory` leaves, and 64 MiB at most. Errors: infeasible.
 [[nodiscard]] Result<Index> room_of(Index memory, Index stretch_bytes, const ConvertOptions& options,
                                     const Backend& backend);
 

@@ -32,6 +32,7 @@ CASES = 80                       # cases in a short run
 CPU_SECONDS_MAX = 5
 WALL_SECONDS_MAX = 120           # enough on a busy machine; a call that waits for something never ends
 MEMORY_MAX = 512 << 20           # resident bytes of one call, or of each of the loader's two ranks
+CHUNKS_MEMORY_MAX = 96 << 20     # the same where only chunks are damaged: --memory, and the libraries
 FILE_BYTES_MAX = 16 << 20        # if a call writes more, the system returns an error
 HIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
 
@@ -97,12 +98,12 @@ class Ran:
         self.overdue = True
         os.kill(child, signal.SIGKILL)
 
-    def judge(self, as_json, of_batch=False, ranks=1):
+    def judge(self, as_json, of_batch=False, ranks=1, memory_max=MEMORY_MAX):
         if self.overdue:
             raise Wrong(f"does not end in {WALL_SECONDS_MAX} s")
         if self.code not in (0, 1, 2):
             raise Wrong(f"ends with {self.code}")
-        if not SANITIZED and self.memory > ranks * MEMORY_MAX:
+        if not SANITIZED and self.memory > ranks * memory_max:
             raise Wrong(f"takes {self.memory >> 20} MiB")
         if not SANITIZED and self.cpu > ranks * CPU_SECONDS_MAX:
             raise Wrong(f"takes {self.cpu:.1f} s of a processor")
@@ -184,7 +185,8 @@ def attacked(rng, kind, folder):
                 spoiler.join()
         where = " ".join(repr(word) if HIDDEN.search(word) or not word else word for word in command)
         try:
-            ran.judge("--json" in command, ranks=2 if command[0] == LOADER else 1)
+            ran.judge("--json" in command, ranks=2 if command[0] == LOADER else 1,
+                      memory_max=CHUNKS_MEMORY_MAX if kind is hostile.chunks else MEMORY_MAX)
             after = states(folder, "out")
             if after != before:
                 raise Wrong(f"changes {sorted(name for name in {*before, *after} if before.get(name) != after.get(name))}")

@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import struct
+import zlib
 
 NUMBERS = [0, 1, 2, 3, 4, 7, 16, -1, -2**63, 2**31, 2**32, 2**53 + 1, 2**62, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 0.5, -0.0, 1e308]
 NAMES = ["a", "b", "model.layers.0.w", "", ".", "..", "/", "../up", "/etc/passwd", "a\nb", "a\tb", "\x1b[2J\x1b[31mred", "\x07\x08\r",
@@ -221,6 +222,64 @@ def zarr(rng, place):
     return ["in.zarr"]
 
 
+def blosc(raw):
+    """The bytes as blosc stores what it cannot compress."""
+    return struct.pack("<BBBBIII", 2, 1, 2, 4, len(raw), len(raw), len(raw) + 16) + raw
+
+
+def zstd(raw):
+    """A frame of raw blocks."""
+    parts = [raw[at:at + 65536] for at in range(0, len(raw), 65536)] or [b""]
+    blocks = [struct.pack("<I", (len(part) << 3) + (k == len(parts) - 1))[:3] + part for k, part in enumerate(parts)]
+    return b"\x28\xb5\x2f\xfd\xa0" + struct.pack("<I", len(raw)) + b"".join(blocks)
+
+
+ENCODERS = {"gzip": gzip.compress, "zlib": zlib.compress, "zstd": zstd, "blosc": blosc}
+SETTINGS = {"gzip": {"level": 1}, "zlib": {"level": 1}, "zstd": {"level": 1, "checksum": False},
+            "blosc": {"cname": "lz4", "clevel": 5, "shuffle": "noshuffle", "typesize": 4, "blocksize": 0}}
+
+
+def damaged(rng, chunk, raw, encode):
+    """A chunk, whole or not."""
+    kind = rng.randrange(8)
+    if kind < 2:
+        return chunk
+    if kind == 2:
+        return chunk[:rng.randrange(len(chunk))]
+    if kind == 3:  # another number of bytes, many at times
+        return encode(rng.choice([raw[:-4], raw + b"1234", b"", b"\0" * (1 << rng.choice([3, 16, 25]))]))
+    if kind == 4:  # a number near the start is another one
+        at = rng.randrange(min(len(chunk), 24))
+        return (chunk[:at] + struct.pack("<q", rng.choice([0, 1, -1, 2**31 - 1, 2**31, 2**32 - 1, 2**62])))[:at + rng.choice([1, 4, 8])] + chunk[at + 8:]
+    if kind == 5:
+        return chunk + chunk
+    return spoilt(rng, chunk)
+
+
+def chunks(rng, place):
+    """An array of zarr v3 or v2 whose metadata are right. Its chunks are whole or damaged."""
+    side = rng.choice([4, 4, 64, 512])
+    raw = rng.randbytes(4 * side) * side
+    kind = rng.choice(sorted(ENCODERS))
+    version = 2 if kind == "zlib" else rng.choice([2, 3])
+    settings = SETTINGS[kind] if version == 3 or kind != "blosc" else {**SETTINGS[kind], "shuffle": 0}
+    for x in range(2):
+        for y in range(2):
+            chunk = damaged(rng, ENCODERS[kind](raw), raw, ENCODERS[kind])
+            place.put(f"in.zarr/{x}.{y}" if version == 2 else f"in.zarr/c/{x}/{y}", chunk)
+    if version == 2:
+        array = {"zarr_format": 2, "shape": [2 * side - 1, 2 * side], "chunks": [side, side], "dtype": "<f4", "order": "C",
+                 "filters": None, "fill_value": 0, "compressor": {"id": kind, **settings}}
+        place.put("in.zarr/.zarray", written(array))
+        return ["in.zarr"]
+    array = {"zarr_format": 3, "node_type": "array", "shape": [2 * side - 1, 2 * side], "data_type": "float32", "fill_value": 0,
+             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [side, side]}}, "attributes": {},
+             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}}, "storage_transformers": [],
+             "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": kind, "configuration": settings}]}
+    place.put("in.zarr/zarr.json", written(array))
+    return ["in.zarr"]
+
+
 def npy(rng, place):
     shape = rng.choice(["(4,)", "()", "(2, 3)", "(0,)", "(-1,)", "(9223372036854775807, 4)", "(9223372036854775808,)", "(2,3", "(4)",
                         "(" + "1, " * 300 + ")", "(2L, 3L)", "((2,),)", "[4]"])
@@ -317,4 +376,4 @@ def changing(rng, place):
     return ["in.safetensors"]
 
 
-KINDS = [one_file, one_file, index, index, zarr, zarr, npy, ranks, dcp, with_rules, other, special, changing]
+KINDS = [one_file, one_file, index, index, zarr, zarr, chunks, chunks, npy, ranks, dcp, with_rules, other, special, changing]
