@@ -24,12 +24,12 @@ enum class HaloWay {
 
 /// The cost of a fill. All maxima are over devices.
 struct HaloPrice {
-    HaloWay way = HaloWay::at_once;
-    Index rounds = 0;          ///< in which some device receives
-    Index messages = 0;        ///< the most that a device receives, over all rounds
-    Index received_bytes = 0;  ///< the most that a device receives; no protocol brings it less
-    Index picoseconds = 0;     ///< the rounds one after the other: the levels of the machine, then local copies
-    bool exact = true;         ///< false: beyond 4096 devices only 128 in the middle of the mesh were counted
+    HaloWay way = HaloWay::at_once;  ///< the way that has this price
+    Index rounds = 0;                ///< in which some device receives
+    Index messages = 0;              ///< the most that a device receives, over all rounds
+    Index received_bytes = 0;        ///< the most that a device receives; no protocol brings it less
+    Index picoseconds = 0;           ///< the rounds one after the other: the levels of the machine, then local copies
+    bool exact = true;               ///< false: beyond 4096 devices only 128 in the middle of the mesh were counted
     friend bool operator==(const HaloPrice&, const HaloPrice&) = default;
 };
 
@@ -45,10 +45,9 @@ struct HaloPlan {
     friend bool operator==(const HaloPlan&, const HaloPlan&) = default;
 };
 
-/// Prices all ways of a move. Chooses by_dimension if it takes less than half of the time: messages of one round overlap
-/// in part, and a round waits for the one before. Chooses at_once if all ranks of the backend reach each other's memory
-/// (Capabilities::one_exchange), because a fill is one pass through memory then.
-/// Errors: as price_halo.
+/// Prices all ways of a move. Chooses by_dimension if it takes less than half of the time: messages of one round
+/// overlap in part, and a round waits for the one before. Chooses at_once if all ranks of the backend reach each
+/// other's memory (Capabilities::one_exchange), because a fill is one pass through memory then. Errors: as price_halo.
 [[nodiscard]] Result<HaloPlan> plan_halo(const HaloMove& move, const Machine& machine = laptop(),
                                          const Capabilities& capabilities = {});
 

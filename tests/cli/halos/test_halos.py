@@ -1,7 +1,10 @@
 """Targets with halos: what a fill costs, the way that runs, and every cell of real arrays."""
 
 import json
+import pathlib
+import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import tool
 
 SQUARE = ("--mesh", "x=4,y=4", "f64[64@x,64@y]", "f64[64@x~1%,64@y~1%]")
