@@ -17,12 +17,12 @@ class Redistributor;
 /// One step on this rank: its schedule, and the tiles it reads and writes. `from` may be a larger tile than the
 /// schedule's source tile (slices are views, not copies); boxes are global, so nothing else changes.
 struct RankStep {
-    std::size_t step = 0;           ///< its number in the plan, from 0; the same on every rank
-    Schedule schedule;              ///< what it sends, receives and fills
-    Slot from;                      ///< the tile that it reads
-    Slot to;                        ///< the tile that it writes
-    DType from_dtype = DType::f32;  ///< of the elements that it reads
-    DType to_dtype = DType::f32;    ///< of the elements that it writes; it differs if the step casts
+    std::size_t step = 0;  ///< its number in the plan, from 0; the same on every rank
+    Schedule schedule;     ///< what it sends, receives and fills
+    Slot from;             ///< the tile that it reads
+    Slot to;               ///< the tile that it writes
+    DType from_dtype;      ///< of the elements that it reads; without a default, so that each step names its type
+    DType to_dtype;        ///< of the elements that it writes; it differs if the step casts
 };
 
 /// True if the step casts its elements. It is a copy then: it reduces, fills and scales nothing.
