@@ -87,7 +87,7 @@ std::string indices_text(const Part& part, const Tile& held) {
     if (!part.source.box)
         for (const Index extent : own) box.push_back({0, extent});
     const std::vector<std::optional<Side>> sides = source_sides(part, held, box);
-    if (view.size() < own.size()) return fmt::format(".flat[{}]", side_text(*sides[0]));
+    if (view.size() == 1 && own.size() > 1) return fmt::format(".flat[{}]", side_text(*sides[0]));
     const auto side = [&](std::size_t dim) { return sides[dim].value_or(Side{{box[dim]}}); };
     const auto text = [&](std::size_t dim) {
         return sides[dim] ? side_text(*sides[dim]) : fmt::format("{}", box[dim].begin);
