@@ -307,6 +307,8 @@ class Halo:
     rank that passed anything else, BackendError.
     """
 
+    __slots__ = ("_comm", "_one", "_layouts", "_widths", "_prepared", "_sum", "_shapes", "_cores", "__weakref__")
+
     @_collective("prepare", place=1)
     def __init__(self, comm: MPI.Comm, layout: Layout | Sequence[Layout], width: Width = 1,
                  periodic: Periods = False, source: Layout | Sequence[Layout] | None = None) -> None:
@@ -416,6 +418,8 @@ class Boxes:
     Errors, on all ranks: InputError (a box outside of the shape, an element with two owners, a wanted element without an
     owner, shapes or dtypes that differ between ranks), TypeError on the rank that passed anything else, BackendError.
     """
+
+    __slots__ = ("_comm", "_one", "_dtype", "_have", "_want", "_prepared", "__weakref__")
 
     @_collective("prepare", place=1)
     def __init__(self, comm: MPI.Comm, shape: Sequence[int], dtype: Any, have: Sequence[Box], want: Sequence[Box],
