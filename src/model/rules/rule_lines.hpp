@@ -1,6 +1,7 @@
 // The lines of a rules text, read but not yet applied to tensors. reshard/model/rules.hpp has the grammar.
 #pragma once
 
+#include "reshard/layout.hpp"
 #include "reshard/planner/tile.hpp"
 #include "src/model/rules/name_pattern.hpp"
 
