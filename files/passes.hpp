@@ -26,7 +26,7 @@ struct Passes {
 /// the next one removes it: a locked file in the folder says that its process runs.
 class ScratchFolder {
 public:
-    /// Makes a folder, and removes those that killed processes of this user have left beside it. Errors: io.
+    /// Makes a folder, and removes the folders that killed processes of this user left beside it. Errors: io.
     [[nodiscard]] static Result<ScratchFolder> make(const std::string& in);
     ScratchFolder(ScratchFolder&& other) noexcept;
     ScratchFolder& operator=(ScratchFolder&&) = delete;

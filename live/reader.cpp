@@ -21,7 +21,7 @@ public:
         static_cast<void>(send_packet(socket_, packet, memory ? memory->number() : -1));
     }
 
-    // If memory is short there is no answer, and the question fails at its limit.
+    // If memory is short, nobody answers, and the question fails at its limit.
     void send_status(const std::string& text) override {
         const auto segment = Segment::make(std::ssize(text));
         if (!segment) return;

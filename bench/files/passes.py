@@ -3,7 +3,7 @@
 [--cache MIB] [--folder .], in a Python that has numpy.
 
 f32[400,512,512] as .npy (400 MiB) becomes a zarr array of chunks (400, 32, 32). The rows alternate. The source leaves the
-system's cache before each run. Bytes are those of read and write calls (/proc/PID/io) and those that came from the disk,
+system's cache before each run. Bytes are counted in read and write calls (/proc/PID/io) and those that came from the disk,
 in units of 400 MiB. With --cache each run is in a control group of so many MiB, which count its memory and its pages in the
 system's cache. So the array is larger than the cache, as an array is that is larger than the machine's memory. This needs
 a superuser."""

@@ -1,5 +1,5 @@
 """The site, made of the pages of this repository: ./dev docs. The root of the repository is Sphinx's source folder, so
-the links of the pages work in the repository and on the site alike."""
+the links of the pages work in the repository and on the site."""
 
 import pathlib
 

@@ -69,7 +69,7 @@ private:
 /// Receives a frame. Errors: backend ("closed", a frame above 1 GiB, or nothing until `end`).
 [[nodiscard]] Result<std::string> receive_frame(const Descriptor& from, Clock::time_point end);
 
-/// The name by which other machines find this one. The loopback address, if its name has no address.
+/// Other machines find this one by this name. The loopback address, if its name has no address.
 [[nodiscard]] std::string host_name();
 
 /// The process at the other end of a Unix socket, or the address at the other end of a TCP connection.

@@ -13,7 +13,7 @@ public:
 
     [[nodiscard]] int number() const { return socket_.number(); }
 
-    /// Adds a packet to those that flush() sends. If more than a few MiB wait already, it is lost, which the protocol
+    /// Queues a packet; flush() sends it. If more than a few MiB wait already, it is lost, which the protocol
     /// bears.
     void queue(Packet packet, std::string_view payload = {});
     [[nodiscard]] bool flush();                                               ///< sends what fits. False: closed

@@ -6,7 +6,7 @@
         version = into.update()    # waits until a newer version is whole
         into["w"]                  # this rank's tile of it
 
-A job is the way in which the processes of one side agree: None for one process, an intracommunicator of mpi4py, or what
+The processes of one side agree through their job: None for one process, an intracommunicator of mpi4py, or what
 join_group and join_through return. Neither side needs MPI. Calls are collective over the job, and all ranks make them in
 one order. A process that dies is an error on all survivors, which names it. docs/live.md explains the promises."""
 
@@ -42,7 +42,7 @@ def _module() -> Any:
 
 
 def _milliseconds(name: str, seconds: float | None) -> int:
-    """The same in milliseconds; None means for ever. Errors: InputError, TypeError."""
+    """The same in milliseconds; None: for ever. Errors: InputError, TypeError."""
     if seconds is None:
         return _LONGEST * 1000
     value = float(seconds)

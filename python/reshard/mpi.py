@@ -442,11 +442,11 @@ class Boxes:
                      for boxes in (self._have, self._want))
 
     def owned(self, buffer: numpy.ndarray) -> list[numpy.ndarray]:
-        """The boxes that this rank has, as views of a buffer, in the order in which they were given."""
+        """The boxes that this rank has, as views of a buffer, in the given order."""
         return _views_of(buffer, self._have)
 
     def wanted(self, buffer: numpy.ndarray) -> list[numpy.ndarray]:
-        """The boxes that this rank wants, as views of a buffer, in the order in which they were given."""
+        """The boxes that this rank wants, as views of a buffer, in the given order."""
         return _views_of(buffer, self._want)
 
     @property

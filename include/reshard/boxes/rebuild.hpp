@@ -14,8 +14,8 @@ struct RebuildMove {
 };
 
 /// Returns the traffic of a rebuild by device, for devices up to the last of both meshes. A device receives what it
-/// wants and does not hold, each element once; no protocol can bring fewer. The holders of a tile that are left send
-/// equal parts of what others want of it. Errors: as validate; mismatch (other shapes or types); unsupported
+/// wants and does not hold, each element once; no protocol can bring fewer. The holders of a tile that are left share its
+/// sends equally. Errors: as validate; mismatch (other shapes or types); unsupported
 /// (summands); infeasible if all holders of some element are lost. This error names the boxes and the devices.
 [[nodiscard]] Result<std::vector<BoxTraffic>> rebuild_traffic(const RebuildMove& move, std::span<const Index> lost);
 

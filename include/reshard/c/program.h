@@ -70,8 +70,8 @@ typedef struct reshard_task_run {
 
 /// Computes a task on this rank. 0: it succeeded. Any other value ends the run on all ranks, with the value in words.
 typedef int (*reshard_compute)(const reshard_task_run* run, void* context);
-/// Lets moves go on. A long task calls this every half millisecond or so. It never blocks. Errors: those of the moves;
-/// then the task returns the code.
+/// Lets moves go on. A long task calls this every half millisecond or so. It never blocks. Errors: a move
+/// failed; then the task returns the code.
 int reshard_task_progress(const reshard_task_run* run, reshard_error** error);
 
 /// A schedule that is prepared on one rank. It owns the tiles.

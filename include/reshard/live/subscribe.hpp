@@ -29,7 +29,7 @@ struct SubscribeOptions {
     /// If set, called by the thread of an update with the bytes of this rank that have come, and their number in all.
     std::function<void(Index received, Index bytes)> progress = {};
     /// If set, called by the thread of an update when a tensor has come, with its tile, which is only to be read.
-    /// Tensors come in the order in which they are wanted. The ranks have not agreed on the version yet: if the update
+    /// Tensors come in the order of the wanted list. The ranks have not agreed on the version yet: if the update
     /// fails, its tiles are void. If the version is gone before it is whole, tensors come again, from the first one on.
     std::function<void(std::size_t tensor, std::span<const std::byte> tile)> arrived = {};
 };
