@@ -22,7 +22,8 @@ BoxTraffic& of_device(std::vector<BoxTraffic>& all, Index device) { return all[s
 
 // Fails if all holders of some tile are lost.
 Result<void> check_left(const RebuildMove& move, const std::vector<Index>& lost) {
-    const Routing routing(move.source, move.target, 0, {}, lost);
+    const Network flat;
+    const Routing routing(move.source, move.target, 0, flat, lost);
     std::set<TileNumber> gone;
     std::vector<std::string> boxes;
     for (const Index device : lost) {
@@ -62,7 +63,8 @@ Result<std::vector<BoxTraffic>> rebuild_traffic(const RebuildMove& move, std::sp
     const Index element_bytes = size_of(move.source.dtype);
     std::vector<BoxTraffic> all(
         static_cast<std::size_t>(std::max(world_size(move.source.mesh), world_size(move.target.mesh))));
-    const Routing routing(move.source, move.target, 0, {}, gone);
+    const Network flat;
+    const Routing routing(move.source, move.target, 0, flat, gone);
     for (Index position = 0; position < device_count(move.source.mesh); ++position) {
         const Index device = device_at(move.source.mesh, position);
         if (std::ranges::binary_search(gone, device) || count(tile(move.source, device)) == 0) continue;

@@ -34,6 +34,8 @@ public:
     /// is served by any replica that is left.
     Routing(const Layout& before, const Layout& after, Index rank, const Network& network,
             std::span<const Index> lost = {});
+    Routing(const Layout& before, const Layout& after, Index rank, Network&& network,
+            std::span<const Index> lost = {}) = delete;  // it keeps references
 
     /// The devices that hold this tile of this summand before, ascending, except lost ones.
     [[nodiscard]] std::vector<Index> holders_of(const TileNumber& number, Index summand) const;

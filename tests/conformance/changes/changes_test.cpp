@@ -367,7 +367,9 @@ TEST(Changes, RandomCastsTranspositionsAndPaddingMoveEveryElement) {
     });
     EXPECT_GT(3 * casts, std::ssize(changes));
     EXPECT_GT(6 * padded, std::ssize(changes));
-    EXPECT_GT(20 * all_three, std::ssize(changes));
+    if (changes.size() >= 500) {  // fewer may have none
+        EXPECT_GT(20 * all_three, std::ssize(changes));
+    }
     EXPECT_TRUE(summed > 0 || harness().ranks() == 1);
 }
 
