@@ -9,6 +9,11 @@ namespace {
 
 constexpr std::size_t fan = 8;  // children of a node
 
+// Boxes may have more elements than 64 bits count.
+bool holds_nothing(const Box& box) {
+    return std::ranges::any_of(box, [](const Interval& side) { return side.size() <= 0; });
+}
+
 Index center(const Interval& side) { return side.begin + side.size() / 2; }
 
 // Places centers on the curve: takes a bit of each dimension in turn, the most significant first.
@@ -43,7 +48,7 @@ private:
 }  // namespace
 
 BoxIndex::BoxIndex(std::vector<NumberedBox> boxes, std::size_t dims) : dims_(dims) {
-    std::erase_if(boxes, [](const NumberedBox& one) { return count(*one.box) == 0; });
+    std::erase_if(boxes, [](const NumberedBox& one) { return holds_nothing(*one.box); });
     if (boxes.empty()) return;
     const Curve curve(boxes, dims);
     std::vector<std::pair<std::uint64_t, std::size_t>> order(boxes.size());
@@ -94,7 +99,7 @@ bool BoxIndex::touches(const Level& level, std::size_t node, const Box& box) con
 
 std::vector<NumberedBox> BoxIndex::overlapping(const Box& box) const {
     std::vector<NumberedBox> found;
-    if (levels_.empty() || count(box) == 0) return found;
+    if (levels_.empty() || holds_nothing(box)) return found;
     struct Node {
         std::size_t level;
         std::size_t number;
