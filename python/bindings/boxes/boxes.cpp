@@ -8,7 +8,6 @@
 
 #include "python/bindings/door.hpp"
 #include "python/bindings/files.hpp"
-#include "python/bindings/halos/halos.hpp"
 
 namespace reshard::python {
 namespace {
@@ -36,56 +35,25 @@ std::shared_ptr<PythonBoxes> PythonBoxes::make(std::shared_ptr<Backend> backend,
     return std::shared_ptr<PythonBoxes>(new PythonBoxes(std::move(backend), unwrap(std::move(prepared)), type));
 }
 
-PythonBoxes::~PythonBoxes() {
-    if (!home_.here()) {  // the parent's locks may be held for ever
-        leave(bound_);
-        leave(exchange_);
-        leave(backend_);
-        return;
-    }
-    Turn::drop(*backend_, [&] {
-        bound_.reset();
-        const BoxExchange dropped = std::move(exchange_);
-    });
-}
-
 std::unique_ptr<PythonRun> PythonBoxes::start(const nb::list& have, const nb::list& want) {
-    expect_home(home_, "boxes");
-    const Turn turn(*backend_);
-    const std::size_t arrays = exchange_.array_count();
-    if (have.size() != arrays || want.size() != arrays)
-        raise({Code::mismatch,
-               fmt::format("{} and {} buffers were given, the boxes are for {}", have.size(), want.size(), arrays)});
-    const Index bytes = size_of(dtype_);
-    const std::vector<Index> have_shape = {exchange_.have_bytes() / bytes};
-    const std::vector<Index> want_shape = {exchange_.want_bytes() / bytes};
-    std::vector<Array> held;
-    std::vector<Buffers> buffers;
-    std::vector<const std::byte*> addresses;
-    for (std::size_t i = 0; i < arrays; ++i) {
-        Buffers& own = buffers.emplace_back();
-        const Index rank = backend_->rank();
-        held.push_back(dense_array(have[i], named("have", arrays, i), Access::read, dtype_, have_shape, rank));
-        own.source = {held.back().bytes, held.back().size_bytes()};
-        held.push_back(dense_array(want[i], named("want", arrays, i), Access::write, dtype_, want_shape, rank));
-        own.target = {held.back().bytes, held.back().size_bytes()};
-        addresses.insert(addresses.end(), {own.source.data(), own.target.data()});
-    }
-    if (!bound_ || addresses != addresses_) {
-        bound_.reset();
-        bound_ = unwrap(exchange_.bind(buffers));
-        addresses_ = std::move(addresses);
-    }
-    auto ticket = [&] {
-        const Unlocked unlocked;
-        return bound_->start();
-    }();
-    return std::make_unique<PythonRun>(unwrap(std::move(ticket)), shared_from_this(), *backend_, 1, bound_,
-                                       std::move(held));
-}
-
-void PythonBoxes::report_failure(nb::handle exception) {
-    if (home_.here()) exchange_.report_failure(error_of(exception));
+    return kept_.start(shared_from_this(), [&] {
+        const BoxExchange& exchange = kept_.prepared();
+        const std::size_t arrays = exchange.array_count();
+        if (have.size() != arrays || want.size() != arrays)
+            raise({Code::mismatch, fmt::format("{} and {} buffers were given, the boxes are for {}", have.size(),
+                                               want.size(), arrays)});
+        const Index bytes = size_of(dtype_);
+        const std::vector<Index> have_shape = {exchange.have_bytes() / bytes};
+        const std::vector<Index> want_shape = {exchange.want_bytes() / bytes};
+        DenseArrays all;
+        for (std::size_t i = 0; i < arrays; ++i) {
+            const Index rank = kept_.rank();
+            Buffers& own = all.buffers.emplace_back();
+            own.source = all.add(have[i], named("have", arrays, i), Access::read, dtype_, have_shape, rank);
+            own.target = all.add(want[i], named("want", arrays, i), Access::write, dtype_, want_shape, rank);
+        }
+        return all;
+    });
 }
 
 void add_boxes(nb::module_& module) {

@@ -7,7 +7,6 @@
 #include "python/bindings/convert.hpp"
 #include "python/bindings/door.hpp"
 #include "python/bindings/files.hpp"
-#include "python/bindings/halos/halos.hpp"
 
 namespace reshard::python {
 namespace {
@@ -30,25 +29,21 @@ void rebuild(std::uintptr_t address, const nb::list& sources, const nb::list& ta
     const std::vector<RebuildMove> moves = moves_of(sources, targets);
     const Index rank = backend->rank();
     const Index device = devices[static_cast<std::size_t>(rank)];
-    std::vector<Array> held;
-    std::vector<Buffers> buffers;
+    DenseArrays all;
     for (std::size_t i = 0; i < moves.size(); ++i) {
         const auto& [source, target] = moves[i];
-        Buffers& own = buffers.emplace_back();
-        if (!tiles[i].is_none()) {
-            held.push_back(dense_array(tiles[i], named("tile", moves.size(), i), Access::read, source.dtype,
-                                       tile_shape(source, device), rank));
-            own.source = {held.back().bytes, held.back().size_bytes()};
-        }
-        held.push_back(dense_array(outs[i], named("out", moves.size(), i), Access::write, target.dtype,
-                                   tile_shape(target, device), rank));
-        own.target = {held.back().bytes, held.back().size_bytes()};
+        Buffers& own = all.buffers.emplace_back();
+        if (!tiles[i].is_none())
+            own.source = all.add(tiles[i], named("tile", moves.size(), i), Access::read, source.dtype,
+                                 tile_shape(source, device), rank);
+        own.target = all.add(outs[i], named("out", moves.size(), i), Access::write, target.dtype,
+                             tile_shape(target, device), rank);
     }
     Call::vote(*backend);
     unwrap(waiting([&]() -> Result<void> {
         auto prepared = Rebuild::prepare(moves, lost, *backend, devices);
         if (!prepared) return tl::unexpected(prepared.error());
-        return prepared->run(buffers);
+        return prepared->run(all.buffers);
     }));
 }
 

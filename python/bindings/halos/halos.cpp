@@ -46,20 +46,6 @@ std::vector<HaloLayout> halo_layouts(const nb::list& layouts, nb::handle given) 
     return all;
 }
 
-std::string named(const char* what, std::size_t count, std::size_t number) {
-    return count == 1 ? std::string(what) : fmt::format("{}[{}]", what, number);
-}
-
-Array dense_array(nb::handle object, const std::string& name, Access access, DType dtype,
-                  const std::vector<Index>& shape, Index rank) {
-    Array array = array_of(object, name.c_str(), access);
-    expect_host(array, name.c_str());
-    expect_tile(array, name.c_str(), dtype, shape, rank);
-    if (!array.row_major())
-        raise({Code::mismatch, fmt::format("`{}` is not row-major; a dense array in C order is wanted", name)});
-    return array;
-}
-
 std::shared_ptr<PythonHalo> PythonHalo::make(std::shared_ptr<Backend> backend, const nb::list& layouts,
                                              nb::handle widths, const nb::list& sources) {
     std::vector<HaloMove> moves = moves_of(layouts, widths, sources);
@@ -69,70 +55,36 @@ std::shared_ptr<PythonHalo> PythonHalo::make(std::shared_ptr<Backend> backend, c
         new PythonHalo(std::move(backend), unwrap(std::move(prepared)), std::move(moves)));
 }
 
-PythonHalo::~PythonHalo() {
-    if (!home_.here()) {  // the parent's locks may be held for ever
-        leave(bound_);
-        leave(exchange_);
-        leave(backend_);
-        return;
-    }
-    Turn::drop(*backend_, [&] {
-        bound_.reset();
-        const HaloExchange dropped = std::move(exchange_);
-    });
-}
-
 std::unique_ptr<PythonRun> PythonHalo::start(const nb::list& arrays, const nb::list& tiles) {
-    expect_home(home_, "halos");
-    const Turn turn(*backend_);
-    const Index rank = backend_->rank();
-    if (arrays.size() != moves_.size() || tiles.size() != moves_.size())
-        raise({Code::mismatch, fmt::format("{} arrays and {} tiles were given, the halo is for {}", arrays.size(),
-                                           tiles.size(), moves_.size())});
-    std::vector<Array> held;
-    std::vector<Buffers> buffers;
-    std::vector<const std::byte*> addresses;
-    for (std::size_t i = 0; i < moves_.size(); ++i) {
-        const HaloMove& move = moves_[i];
-        if (move.source.has_value() == tiles[i].is_none())
-            raise({Code::usage, move.source ? "this halo was prepared with a source; give its tile"
-                                            : "this halo is filled in place; it takes no tile"});
-        const DType dtype = move.target.owned.dtype;
-        held.push_back(dense_array(arrays[i], named("array", moves_.size(), i), Access::write, dtype,
-                                   array_shape(move.target, rank), rank));
-        Buffers& own = buffers.emplace_back();
-        own.target = {held.back().bytes, held.back().size_bytes()};
-        if (move.source) {
-            held.push_back(dense_array(tiles[i], named("tile", moves_.size(), i), Access::read, dtype,
-                                       tile_shape(*move.source, rank), rank));
-            own.source = {held.back().bytes, held.back().size_bytes()};
+    return kept_.start(shared_from_this(), [&] {
+        const Index rank = kept_.rank();
+        if (arrays.size() != moves_.size() || tiles.size() != moves_.size())
+            raise({Code::mismatch, fmt::format("{} arrays and {} tiles were given, the halo is for {}", arrays.size(),
+                                               tiles.size(), moves_.size())});
+        DenseArrays all;
+        for (std::size_t i = 0; i < moves_.size(); ++i) {
+            const HaloMove& move = moves_[i];
+            if (move.source.has_value() == tiles[i].is_none())
+                raise({Code::usage, move.source ? "this halo was prepared with a source; give its tile"
+                                                : "this halo is filled in place; it takes no tile"});
+            const DType dtype = move.target.owned.dtype;
+            Buffers& own = all.buffers.emplace_back();
+            own.target = all.add(arrays[i], named("array", moves_.size(), i), Access::write, dtype,
+                                 array_shape(move.target, rank), rank);
+            if (move.source)
+                own.source = all.add(tiles[i], named("tile", moves_.size(), i), Access::read, dtype,
+                                     tile_shape(*move.source, rank), rank);
         }
-        addresses.push_back(own.target.data());
-        addresses.push_back(own.source.data());
-    }
-    if (!bound_ || addresses != addresses_) {
-        bound_.reset();
-        bound_ = unwrap(exchange_.bind(buffers));
-        addresses_ = std::move(addresses);
-    }
-    auto ticket = [&] {
-        const Unlocked unlocked;
-        return bound_->start();
-    }();
-    return std::make_unique<PythonRun>(unwrap(std::move(ticket)), shared_from_this(), *backend_, 1, bound_,
-                                       std::move(held));
-}
-
-void PythonHalo::report_failure(nb::handle exception) {
-    if (home_.here()) exchange_.report_failure(error_of(exception));
+        return all;
+    });
 }
 
 nb::list PythonHalo::places() const {
     nb::list all;
     for (const HaloMove& move : moves_) {
         std::vector<std::pair<Index, Index>> core;
-        for (const Interval& side : core_of(move.target, backend_->rank())) core.emplace_back(side.begin, side.end);
-        all.append(nb::make_tuple(array_shape(move.target, backend_->rank()), core));
+        for (const Interval& side : core_of(move.target, kept_.rank())) core.emplace_back(side.begin, side.end);
+        all.append(nb::make_tuple(array_shape(move.target, kept_.rank()), core));
     }
     return all;
 }
