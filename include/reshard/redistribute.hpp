@@ -24,9 +24,9 @@ struct Padding;
 /// layouts prepares the move. The backend keeps the 64 moves that were used last (Redistributor).
 ///
 /// Errors, on all ranks before any byte moves: mismatch if `in` or `out` has another element type or size than the
-/// layout, if they overlap, if ranks bring different layouts or options, or if the backend has too few ranks; the
-/// errors of permuted, common_extents and synthesize; backend. After an error nothing is kept and the next call
-/// prepares anew.
+/// layout, if they overlap, if ranks bring different layouts or options, or if the backend has too few ranks;
+/// unsupported (padding in memory of a device); the errors of permuted, common_extents and synthesize; backend. After
+/// an error nothing is kept and the next call prepares anew.
 [[nodiscard]] Result<void> redistribute(Backend& backend, const Layout& source, const Layout& target, ConstElements in,
                                         Elements out, const MoveOptions& options = {});
 

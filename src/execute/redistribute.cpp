@@ -109,6 +109,8 @@ Result<std::unique_ptr<Ticket>> Redistributor::try_start(const Layout& source, c
     Result<void> well;
     if (known == entries_.end()) well = validate(source).and_then([&] { return validate(target); });
     if (well) well = fit(source, target, in, out, backend_.rank());
+    if (well && options.fill && backend_.on_device())
+        well = fail(Code::unsupported, "arrays are padded in host memory only; this backend has memory on a device");
     auto move = well.map([&] { return Redistribution{source, target, {}, options}; });
     RESHARD_CHECK(prepare(std::move(move), {}, 0));
     Entry& entry = entries_.front();

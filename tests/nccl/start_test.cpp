@@ -3,6 +3,8 @@
 
 #include "doubles/find.hpp"
 #include "reshard/backends/local.hpp"
+#include "reshard/redistribute.hpp"
+#include "reshard/text.hpp"
 #include "trial.hpp"
 
 namespace reshard::nccl::test {
@@ -163,6 +165,21 @@ TEST(Start, RegularStepsAreNcclsOwn) {
             party.count_true(true);
         });
     }
+}
+
+// The host would write the padding, and it cannot write the memory of a device.
+TEST(Start, PaddedMovesAreRefused) {
+    const Mesh mesh{{"x", ranks}};
+    const Layout source = parse_layout(mesh, "f32[6@x]").value();
+    const Layout target = parse_layout(mesh, "f32[8@x]").value();
+    on_backends({}, [&](Backend& backend, Party&) {
+        const Index rank = backend.rank();
+        const auto in = backend.allocate(count(tile(source, rank)) * size_of(source.dtype)).value();
+        const auto out = backend.allocate(count(tile(target, rank)) * size_of(target.dtype)).value();
+        const auto moved = redistribute(backend, source, target, in->bytes(), out->bytes(), {.fill = fill_of(1.5F)});
+        ASSERT_FALSE(moved);
+        EXPECT_EQ(moved.error().code, Code::unsupported) << moved.error().message;
+    });
 }
 
 TEST(Start, GroupsAreKeptAndBounded) {
