@@ -37,7 +37,7 @@ public:
         MPI_Alltoallw(in, counts_.data(), sends_.data(), send_types_.data(), out, counts_.data(), receives_.data(),
                       receive_types_.data(), MPI_COMM_WORLD);
     }
-    /// `neighbours`: a graph in which each rank has all ranks as neighbours, in their order.
+    /// `neighbours`: a graph of all ranks with each other, in their order.
     void neighbours(MPI_Comm neighbours, const double* in, double* out) const {
         const std::vector<MPI_Aint> sends(sends_.begin(), sends_.end());
         const std::vector<MPI_Aint> receives(receives_.begin(), receives_.end());

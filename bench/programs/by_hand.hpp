@@ -1,4 +1,4 @@
-// A program as it is written by hand in MPI: each task, and then MPI_Ssend of what it made.
+// A program as it is written by hand in MPI: each task, and then MPI_Ssend of its results.
 #pragma once
 
 #include <mpi.h>
@@ -12,7 +12,7 @@ namespace reshard::program {
 class ByHand {
 public:
     ByHand(const Judged<ProgramSchedule>& made, Index rank);
-    /// Runs once, and returns the wrong bytes of what came.
+    /// Runs once, and returns how many received bytes are wrong.
     Index run();
 
 private:

@@ -73,7 +73,7 @@ public:
         return wrong_;
     }
 
-    // Of this rank: what the schedule prints, and what the run has held. By hand nobody counts.
+    // The peak of this rank, as the schedule prints it and as the run held it. By hand nobody counts.
     [[nodiscard]] Index printed_peak() const {
         Index peak = 0;
         for (const PlaceVerdict& place : made_->verdict().places)

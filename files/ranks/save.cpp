@@ -269,7 +269,7 @@ private:
     Index written_ = 0;
 };
 
-// What happens after each round that all ranks have written: the journal gets a line, and rank 0 reports progress.
+// Follows the rounds that all ranks have written: the journal gets a line for each, and rank 0 reports progress.
 class Recorder {
 public:
     Recorder(Company& company, const Saving& saving, Begun& begun, const ConvertOptions& options)
@@ -286,8 +286,8 @@ public:
     }
 
 private:
-    // A line of the journal promises that later runs can read the round. What another machine has written may be lost
-    // with that machine, unless it is on the disk.
+    // A line of the journal promises that later runs can read the round. Another machine
+    // may be lost with its data, unless they are on the disk.
     Result<void> record(const Rounds& rounds) {
         const Backend& backend = company_.backend();
         const bool one_machine = backend.capabilities().ranks_per_node >= backend.size();

@@ -38,7 +38,7 @@ private:
         MultiCopy push{MultiCopy::Kind::push};
         MultiCopy pull{MultiCopy::Kind::pull};
     };
-    // Where the bytes of the current run go. It is kept from run to run, so a run allocates nothing for it.
+    // The memory that the current run reads and writes. It is kept from run to run, so a run allocates nothing for it.
     struct Paths {
         std::vector<std::vector<std::byte*>> targets;        // per array, per rank; null: not reached
         std::vector<std::vector<const std::byte*>> sources;  // as targets; null unless this rank pulls from there

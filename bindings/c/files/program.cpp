@@ -53,7 +53,7 @@ Result<ScheduleOptions> schedule_options_of(const reshard_schedule_options* give
     return options;
 }
 
-// The caller's function as a Compute. Without one every task fails, so that the other ranks learn of it.
+// The caller's function as a Compute. If it is missing, every task fails, so the other ranks learn of it.
 Compute compute_of(reshard_compute function, void* context, Index rank) {
     return [=](const TaskRun& run) -> Result<void> {
         if (function == nullptr) return fail(Code::usage, "a function that computes tasks is needed, NULL was given");

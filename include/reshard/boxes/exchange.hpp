@@ -33,7 +33,7 @@ public:
                                                      const BoxStorages& storages = {}, std::size_t arrays = 1);
 
     [[nodiscard]] std::size_t array_count() const { return arrays_; }  ///< as prepared
-    /// What a run moves for this rank, for all arrays together.
+    /// The traffic of this rank in a run, for all arrays together.
     [[nodiscard]] const BoxTraffic& traffic() const { return traffic_; }
     [[nodiscard]] Index have_bytes() const { return have_bytes_; }  ///< least size of a buffer that a run reads
     [[nodiscard]] Index want_bytes() const { return want_bytes_; }  ///< least size of a buffer that a run writes

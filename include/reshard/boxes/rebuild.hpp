@@ -14,9 +14,9 @@ struct RebuildMove {
 };
 
 /// Returns the traffic of a rebuild by device, for devices up to the last of both meshes. A device receives what it
-/// wants and does not hold, each element once; no protocol can bring fewer. The holders of a tile that are left share its
-/// sends equally. Errors: as validate; mismatch (other shapes or types); unsupported
-/// (summands); infeasible if all holders of some element are lost. This error names the boxes and the devices.
+/// wants and does not hold, each element once; no protocol can bring fewer. The holders of a tile that are left share
+/// its sends equally. Errors: as validate; mismatch (other shapes or types); unsupported (summands); infeasible if all
+/// holders of some element are lost. This error names the boxes and the devices.
 [[nodiscard]] Result<std::vector<BoxTraffic>> rebuild_traffic(const RebuildMove& move, std::span<const Index> lost);
 
 /// Arrays that are rebuilt together in one round, prepared on one rank of a backend. The backend must outlive it.
@@ -29,7 +29,7 @@ public:
     [[nodiscard]] static Result<Rebuild> prepare(std::span<const RebuildMove> moves, std::span<const Index> lost,
                                                  Backend& backend, std::span<const Index> devices = {});
 
-    /// What a run moves for this rank, for all arrays together.
+    /// The traffic of this rank in a run, for all arrays together.
     [[nodiscard]] const BoxTraffic& traffic() const { return traffic_; }
     [[nodiscard]] Index staging_bytes() const;   ///< held by the backend
     [[nodiscard]] std::string describe() const;  ///< for people: the bytes of this rank, and how they move

@@ -18,7 +18,7 @@ typedef struct reshard_halo_layout reshard_halo_layout;
 /// dimension with a halo, a periodic halo of more than 8 times its extent).
 int reshard_halo_layout_parse(const reshard_mesh* mesh, const char* text, reshard_halo_layout** layout,
                               reshard_error** error);
-/// What reshard_halo_layout_parse reads; NULL for NULL.
+/// The text of the layout, which reshard_halo_layout_parse reads; NULL for NULL.
 const char* reshard_halo_layout_text(const reshard_halo_layout* layout);
 /// The array of a device, `dims` numbers each: its extents, and where its block begins and ends in it. Each may be
 /// NULL. A device that owns nothing has an array of extents 0. Errors: mismatch (another number of dimensions), usage

@@ -26,7 +26,7 @@ int reshard_program_lines(const reshard_program* program, reshard_text** lines, 
 typedef struct reshard_schedule_options {
     size_t size;                   ///< sizeof(reshard_schedule_options)
     const reshard_options* moves;  ///< of the plan of each move, the machine among them; NULL: the defaults
-    int64_t footprint_bytes_max;   ///< that each device may hold; -1: no limit but those of the program
+    int64_t footprint_bytes_max;   ///< that each device may hold; -1: only the limits of the program
     int64_t rounds_max;            ///< of local search; -1: 200,000 for small programs, fewer for large ones
 } reshard_schedule_options;
 
@@ -85,7 +85,7 @@ int reshard_program_runner_make(reshard_backend* backend, const reshard_schedule
 /// former before each run. Errors: usage (an array that is not held between runs).
 int reshard_program_runner_tile(reshard_program_runner* runner, const char* array, void** address, int64_t* bytes,
                                 reshard_error** error);
-/// Runs all tasks of this rank by `compute`, and its moves, in the order of the schedule. Collective. Errors: that of
+/// Runs all tasks of this rank by `compute`, and its moves, in the order of the schedule. Collective. Errors: as
 /// the task or the move that failed; on other ranks backend, with its words. Then make the runner anew.
 int reshard_program_runner_run(reshard_program_runner* runner, reshard_compute compute, void* context,
                                reshard_error** error);

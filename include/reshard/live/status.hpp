@@ -41,7 +41,7 @@ struct RankStatus {
     Index tile_bytes = 0;                 ///< of one version in its memory
     Index reads = 0;                      ///< that have ended since it opened, of all versions
     std::vector<VersionStatus> versions;  ///< that it keeps, oldest first
-    std::vector<ReaderStatus> readers;    ///< in the order in which they came
+    std::vector<ReaderStatus> readers;    ///< by the time they came
 };
 
 /// Returns the state of each rank of a publisher, by rank. Waits at most `limit`. Errors: as offered.

@@ -16,8 +16,8 @@ namespace reshard {
 /// backwards: a gather becomes a reduce-scatter and the reverse, a slice fills with zeros and the reverse, an
 /// all-to-all, a permute and a view go back, and an all-reduce is its own adjoint. A step that has no such twin becomes
 /// three: all summands are added up, an exchange moves them, and zeros fill the new summands. The adjoint of a cast
-/// casts back. Judge the plan before it runs, as any other. Errors: as dual; unsupported (a step has no adjoint, such
-/// as a cast of what becomes summands).
+/// casts back. Judge the plan before it runs, as any other. Errors: as dual; unsupported (a step has no adjoint, for
+/// example a cast of elements that become summands).
 [[nodiscard]] Result<Plan> adjoint(const Plan& plan);
 
 }  // namespace reshard
