@@ -39,9 +39,6 @@ public:
     }
 
     Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) override {
-        for (const RankPlan& plan : plans)
-            if (std::ranges::any_of(plan.steps, [](const RankStep& step) { return casts(step); }))
-                return fail(Code::unsupported, "the nccl backend casts no elements: cast the tiles before or after");
         const OnDevice current(base_->device());
         RESHARD_TRY(auto& ready, make_ready(*base_, plans));
         return prepared(std::move(ready));
