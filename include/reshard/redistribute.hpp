@@ -88,7 +88,6 @@ private:
         std::shared_ptr<const Padding> padding;  // null: the run writes all of `out`
         Executor executor;
         [[nodiscard]] bool fits(ConstElements in, Elements out) const;
-        void pad(Elements out) const;
     };
     [[nodiscard]] Result<std::unique_ptr<Ticket>> try_start(const Layout& source, const Layout& target,
                                                             ConstElements in, Elements out, const MoveOptions& options);
