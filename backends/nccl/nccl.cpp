@@ -1,12 +1,11 @@
 // The NCCL backend: the plans that it prepares, and the memory that it hands out.
 #include "reshard/backends/nccl.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "backends/common/fingerprints.hpp"
 #include "backends/nccl/launch/device_memory.hpp"
+#include "backends/nccl/launch/device_table.hpp"
 #include "backends/nccl/launch/run.hpp"
 #include "src/base/try.hpp"
 #include "src/tables/capabilities.hpp"
@@ -39,9 +38,6 @@ public:
     }
 
     Result<std::unique_ptr<Prepared>> prepare(std::vector<RankPlan> plans) override {
-        for (const RankPlan& plan : plans)
-            if (std::ranges::any_of(plan.steps, [](const RankStep& step) { return casts(step); }))
-                return fail(Code::unsupported, "the nccl backend casts no elements: cast the tiles before or after");
         const OnDevice current(base_->device());
         RESHARD_TRY(auto& ready, make_ready(*base_, plans));
         return prepared(std::move(ready));
@@ -67,6 +63,18 @@ public:
     }
     Result<void> get(std::span<const std::byte> memory, std::span<std::byte> own) override {
         return move(own.data(), memory.data(), own.size(), cudaMemcpyDeviceToHost);
+    }
+    // On the backend's own stream, which orders runs too.
+    Result<void> fill(std::span<std::byte> memory, const Slot& slot, std::span<const Box> boxes,
+                      std::span<const std::byte> element) override {
+        const OnDevice current(base_->device());
+        CopySet fills;
+        for (const Box& box : boxes)
+            fills.fill(BufferId::target, region_of(slot, box, std::ssize(element)), pattern_of(element));
+        Placed placed;
+        RESHARD_CHECK(fills.place({nullptr, memory.data(), nullptr, nullptr}, placed));
+        RESHARD_TRY(const auto& table, upload(*base_, placed.table));
+        return issue(placed.launches, table, base_->stream());
     }
 
 private:

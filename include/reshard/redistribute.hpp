@@ -25,8 +25,8 @@ struct Padding;
 ///
 /// Errors, on all ranks before any byte moves: mismatch if `in` or `out` has another element type or size than the
 /// layout, if they overlap, if ranks bring different layouts or options, or if the backend has too few ranks;
-/// unsupported (padding in memory of a device); the errors of permuted, common_extents and synthesize; backend. After
-/// an error nothing is kept and the next call prepares anew.
+/// the errors of permuted, common_extents and synthesize; backend. After an error nothing is kept and the next call
+/// prepares anew.
 [[nodiscard]] Result<void> redistribute(Backend& backend, const Layout& source, const Layout& target, ConstElements in,
                                         Elements out, const MoveOptions& options = {});
 
@@ -88,7 +88,6 @@ private:
         std::shared_ptr<const Padding> padding;  // null: the run writes all of `out`
         Executor executor;
         [[nodiscard]] bool fits(ConstElements in, Elements out) const;
-        void pad(Elements out) const;
     };
     [[nodiscard]] Result<std::unique_ptr<Ticket>> try_start(const Layout& source, const Layout& target,
                                                             ConstElements in, Elements out, const MoveOptions& options);

@@ -14,11 +14,12 @@ this yet: it is tested on doubles of CUDA and NCCL."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from ._core import Layout
 from .errors import UnsupportedError
+from .tiles import fill_bytes
 
 
 @functools.cache
@@ -83,21 +84,26 @@ def _joining(function: _Function) -> _Function:
 
 @_collective
 def redistribute(communicator: Any, array: Any, source: Layout, target: Layout, out: Any = None,
-                 stream: int | None = None) -> Any:
+                 stream: int | None = None, *, cast: bool = False, permute: Sequence[int] | None = None,
+                 fill: Any = None) -> Any:
     """Moves this rank's tile of `source` to its tile of `target`; returns `out` once it is complete. Collective.
 
     communicator: the ncclComm_t as an int, or an object that has it as `ptr`.
     array, out: on the GPU of this rank, contiguous, shaped source.tile_shape(rank) and target.tile_shape(rank). None:
     `out` is made as by allocate.
     stream: the cudaStream_t as an int; the move runs behind its work. None: a stream of the library, and `array` must
-    be complete. The state for a pair of layouts is kept until `clear`, which comes before the communicator is destroyed.
+    be complete.
+    cast, permute, fill: as for reshard.local(n).redistribute: the target has another dtype, the dimensions in this order,
+    other extents. All three happen on the GPU.
+    The state for a pair of layouts is kept until `clear`, which comes before the communicator is destroyed.
     Errors, on all ranks: InputError (dtype, shape, layouts that differ between ranks), UnsupportedError (an array of
     the host, or not contiguous; no NCCL here), BackendError.
     """
     pointer = _pointer(communicator)
     if out is None:
         out = _loaded()[0].allocate(pointer, target, stream or 0)
-    _loaded()[0].redistribute(pointer, array, source, target, out, stream or 0)
+    _loaded()[0].redistribute(pointer, array, source, target, out, stream or 0, bool(cast), list(permute or ()),
+                              fill_bytes(target, fill))
     return out
 
 

@@ -7,6 +7,7 @@
 
 #include "reshard/backends/backend.hpp"
 #include "src/base/try.hpp"
+#include "src/copy/copy.hpp"
 
 namespace reshard {
 
@@ -77,6 +78,13 @@ Result<void> Backend::put(std::span<const std::byte> own, std::span<std::byte> m
 
 Result<void> Backend::get(std::span<const std::byte> memory, std::span<std::byte> own) {
     return Backend::put(memory, own);
+}
+
+Result<void> Backend::fill(std::span<std::byte> memory, const Slot& slot, std::span<const Box> boxes,
+                           std::span<const std::byte> element) {
+    for (const Box& box : boxes)
+        BoxFill(region_of(slot, box, std::ssize(element)), pattern_of(element)).run(memory.data());
+    return {};
 }
 
 Result<Registration> Backend::register_memory(std::span<std::byte> memory, OnFork) {

@@ -7,36 +7,12 @@
 namespace reshard {
 namespace {
 
-template <class E>
-inline constexpr bool is_real = !has_parts<E> && std::is_floating_point_v<typename E::Number>;
-template <class E>
-inline constexpr bool is_whole = !has_parts<E> && std::is_integral_v<typename E::Number> && !std::is_same_v<E, Boolean>;
-
-// A double as a float that every narrower type rounds as it would round the double. If the float is inexact, its last
-// bit is 1 (round to odd), so it is never halfway between two numbers of a narrower type.
-float to_odd(double number) {
-    const auto near = static_cast<float>(number);
-    if (static_cast<double>(near) == number || number != number) return near;
-    const std::uint32_t away = std::fabs(static_cast<double>(near)) > std::fabs(number) ? 1 : 0;
-    return bits_as<float>((bits_as<std::uint32_t>(near) - away) | 1U);
-}
-
-template <class To, class Number>
-To rounded(Number number) {
-    using Wanted = typename To::Number;
-    constexpr bool narrower_than_float = sizeof(To) < sizeof(float) && is_real<To>;
-    if constexpr (std::is_same_v<Number, double> && narrower_than_float)
-        return To::of(to_odd(number));
-    else
-        return To::of(static_cast<Wanted>(number));
-}
-
 template <class From, class To>
 void cast_elements(Index count, Index source_stride, Index target_stride, const std::byte* source, std::byte* target) {
     for (Index i = 0; i < count; ++i) {
         From element;
         std::memcpy(&element, source + i * source_stride, sizeof element);
-        const To made = rounded<To>(From::number(element));
+        const To made = cast_element<To>(element);
         std::memcpy(target + i * target_stride, &made, sizeof made);
     }
 }
@@ -72,7 +48,7 @@ ElementCast cast_of(DType from, DType to) {
     if (from == to) return {};
     return with_element_type(from, [&]<class From>(From) {
         return with_element_type(to, [&]<class To>(To) -> ElementCast {
-            if constexpr ((is_real<From> && is_real<To>) || (is_whole<From> && is_whole<To>))
+            if constexpr (casts_to<From, To>)
                 return {sizeof(From),
                         sizeof(To),
                         {cast_line<From, To, Store::cached>, cast_line<From, To, Store::streaming>}};

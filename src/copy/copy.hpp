@@ -113,6 +113,13 @@ private:
 /// The bytes of one element; bytes past its size mean nothing.
 using Pattern = std::array<std::byte, 16>;
 
+/// The pattern of one element. pre: `element` has its bytes, at most 16.
+[[nodiscard]] inline Pattern pattern_of(std::span<const std::byte> element) {
+    Pattern pattern{};
+    std::ranges::copy(element, pattern.begin());
+    return pattern;
+}
+
 /// The element that leaves every other one as it is: 0 for sums, 1 for products, the lowest for max and the highest for
 /// min (infinities for floats). pre: dtype and combination fit each other (can_reduce).
 [[nodiscard]] Pattern identity_of(DType dtype, Combine combine);

@@ -21,8 +21,8 @@ struct Integer {
     static Integer lowest() { return {std::numeric_limits<T>::min()}; }
     static Integer highest() { return {std::numeric_limits<T>::max()}; }
     static Integer one() { return {1}; }
-    static T number(Integer a) { return a.value; }
-    static Integer of(T value) { return {value}; }
+    RESHARD_ON_DEVICE static T number(Integer a) { return a.value; }
+    RESHARD_ON_DEVICE static Integer of(T value) { return {value}; }
     RESHARD_ON_DEVICE static Integer sum(Integer a, Integer b) { return {static_cast<T>(wide(a) + wide(b))}; }
     RESHARD_ON_DEVICE static Integer prod(Integer a, Integer b) { return {static_cast<T>(wide(a) * wide(b))}; }
     RESHARD_ON_DEVICE static Integer max(Integer a, Integer b) { return b.value > a.value ? b : a; }

@@ -1,12 +1,12 @@
 #include "src/execute/padding.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include <fmt/format.h>
 
 #include "reshard/padding.hpp"
 #include "src/base/try.hpp"
+#include "src/copy/copy.hpp"
 
 namespace reshard {
 namespace {
@@ -30,33 +30,42 @@ Result<Dim> up_to(const Dim& dim, Index extent) {
     return cut;
 }
 
-void fill_all(std::span<std::byte> out, std::span<const std::byte> element) {
-    if (element.empty()) {
-        std::ranges::fill(out, std::byte{0});
-        return;
-    }
-    for (std::size_t at = 0; at < out.size(); at += element.size())
-        std::memcpy(out.data() + at, element.data(), element.size());
-}
-
-// Fills all of a row-major box except its first `kept` indices in each dimension.
-void fill_rest(std::span<std::byte> out, std::span<const Index> extents, std::span<const Index> kept,
-               std::span<const std::byte> element) {
-    if (out.empty() || std::ranges::equal(extents, kept)) return;
-    const std::size_t row = out.size() / static_cast<std::size_t>(extents[0]);
-    const auto whole = static_cast<std::size_t>(kept[0]);
-    fill_all(out.subspan(whole * row), element);
-    for (std::size_t i = 0; i < whole; ++i)
-        fill_rest(out.subspan(i * row, row), extents.subspan(1), kept.subspan(1), element);
-}
-
 }  // namespace
 
-void Padding::fill(std::span<std::byte> tile) const { fill_rest(tile, extents, kept, element); }
+// The whole tile as a dense box from index 0 on.
+Slot Padding::slot() const {
+    Box whole;
+    for (const Index extent : extents) whole.push_back({0, extent});
+    const Tile tile = as_tile(whole);
+    return {BufferId::target, 0, tile, row_major(tile)};
+}
+
+// One box for each dimension with padding: kept indices in all dimensions before it, and all indices in those after it.
+std::vector<Box> Padding::boxes() const {
+    std::vector<Box> boxes;
+    Box rest;
+    for (const Index extent : extents) rest.push_back({0, extent});
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+        rest[i] = {kept[i], extents[i]};
+        if (count(rest) > 0) boxes.push_back(rest);
+        rest[i] = {0, kept[i]};
+    }
+    return boxes;
+}
+
+void Padding::fill(std::span<std::byte> tile) const {
+    for (const Box& box : boxes())
+        BoxFill(region_of(slot(), box, std::ssize(element)), pattern_of(element)).run(tile.data());
+}
+
+Result<void> Padding::fill_on(Backend& backend, std::span<std::byte> tile) const {
+    return backend.fill(tile, slot(), boxes(), element);
+}
 
 Padding padding_of(const Layout& source, const Layout& target, Index rank, std::span<const std::byte> element) {
     const Tile held = tile(target, rank);
-    Padding padding{extents(held), {}, {element.begin(), element.end()}};
+    Padding padding{extents(held), {}, std::vector<std::byte>(static_cast<std::size_t>(size_of(target.dtype)))};
+    std::ranges::copy(element, padding.element.begin());
     // The tile of a scalar that the rank does not hold has one empty dimension.
     for (std::size_t i = 0; i < held.size() && i < source.dims.size(); ++i)
         padding.kept.push_back(intersect(held[i], Side{{{0, source.dims[i].extent}}}).size());

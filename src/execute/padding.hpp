@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "reshard/layout.hpp"
+#include "reshard/backends/backend.hpp"
 
 namespace reshard {
 
@@ -12,13 +12,20 @@ namespace reshard {
 struct Padding {
     std::vector<Index> extents = {};      ///< of the tile
     std::vector<Index> kept = {};         ///< the indices that a move writes
-    std::vector<std::byte> element = {};  ///< the bytes of one element; empty: zeros
+    std::vector<std::byte> element = {};  ///< the bytes of one element
 
-    /// Fills the padding. pre: `tile` has as many elements as the extents say.
+    /// Fills the padding of a tile in the program's own memory. pre: `tile` has as many elements as the extents say.
     void fill(std::span<std::byte> tile) const;
+    /// The same for a tile in memory of the backend.
+    [[nodiscard]] Result<void> fill_on(Backend& backend, std::span<std::byte> tile) const;
+
+private:
+    [[nodiscard]] Slot slot() const;
+    [[nodiscard]] std::vector<Box> boxes() const;
 };
 
-/// The padding of this rank's tile of `target`. pre: `source` has as many dimensions, in the order of the target's.
+/// The padding of this rank's tile of `target`. No bytes for an element are zeros. pre: `source` has as many
+/// dimensions, in the order of the target's.
 [[nodiscard]] Padding padding_of(const Layout& source, const Layout& target, Index rank,
                                  std::span<const std::byte> element);
 

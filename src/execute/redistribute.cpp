@@ -66,6 +66,17 @@ std::shared_ptr<const Padding> padding_of(const Redistribution& move, Index rank
     return std::make_shared<const Padding>(std::move(padding));
 }
 
+// Starts a run, and fills what it leaves as it is. On a host the padding is filled while the run is in flight. On a
+// device the fill comes before the run in the backend's queue, so the end of the run is the end of both.
+template <class Start>
+Result<std::unique_ptr<Ticket>> start_padded(Backend& backend, const Padding* padding, Elements out,
+                                             const Start& start) {
+    if (padding != nullptr && backend.on_device()) RESHARD_CHECK(padding->fill_on(backend, out.bytes));
+    Result<std::unique_ptr<Ticket>> run = start();
+    if (run && padding != nullptr && !backend.on_device()) padding->fill(out.bytes);
+    return run;
+}
+
 // Ranks that prepare compare the plan's fingerprint. A rank that has prepared already must not agree with them.
 std::uint64_t number_of_prepared(const Judged<Plan>& made) { return ~fingerprint(made.plan(), made.execution()); }
 
@@ -109,20 +120,11 @@ Result<std::unique_ptr<Ticket>> Redistributor::try_start(const Layout& source, c
     Result<void> well;
     if (known == entries_.end()) well = validate(source).and_then([&] { return validate(target); });
     if (well) well = fit(source, target, in, out, backend_.rank());
-    if (well && options.fill && backend_.on_device())
-        well = fail(Code::unsupported, "arrays are padded in host memory only; this backend has memory on a device");
     auto move = well.map([&] { return Redistribution{source, target, {}, options}; });
     RESHARD_CHECK(prepare(std::move(move), {}, 0));
     Entry& entry = entries_.front();
     RESHARD_TRY(const auto& bound, bind(entry.executor, in, out));
-    auto run = bound->start();
-    if (run) entry.pad(out);
-    return run;
-}
-
-// A run neither reads nor writes the padding, so it may be filled while the run is in flight.
-void Redistributor::Entry::pad(Elements out) const {
-    if (padding) padding->fill(out.bytes);
+    return start_padded(backend_, entry.padding.get(), out, [&] { return bound->start(); });
 }
 
 // The sizes of tiles are kept, since a small move takes no longer than it takes to find them.
@@ -144,9 +146,10 @@ Result<std::unique_ptr<Ticket>> Redistributor::start_known(Entry& entry, ConstEl
         meeting.over = true;
         return meeting.backend.agree(meeting.number);
     };
-    auto run = bind(entry.executor, in, out).and_then([&](const auto& bound) { return bound->start_if(agree); });
+    auto run = bind(entry.executor, in, out).and_then([&](const auto& bound) {
+        return start_padded(backend_, entry.padding.get(), out, [&] { return bound->start_if(agree); });
+    });
     if (!run && !meeting.over) RESHARD_CHECK(backend_.agree(tl::unexpected(run.error())));
-    if (run) entry.pad(out);
     return run;
 }
 

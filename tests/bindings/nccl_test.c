@@ -49,6 +49,32 @@ int main(void) {
     EXPECT(cudaMemcpyAsync(got, reshard_memory_address(out), sizeof got, cudaMemcpyDeviceToHost, stream) ==
            cudaSuccess);
     EXPECT(cudaStreamSynchronize(stream) == cudaSuccess && memcmp(sent, got, sizeof sent) == 0);
+
+    // The same array, cast, transposed and padded on the device. The second call finds what the first one kept.
+    enum { padded = 72 };
+    reshard_layout* larger = layout_of("x=1", "f64[72,72@x]");
+    reshard_memory* wide = NULL;
+    static double cast[padded * padded];
+    const int64_t backwards[] = {1, 0};
+    const double fill = -2.5;
+    reshard_move_options changes = RESHARD_MOVE_OPTIONS_INITIALIZER;
+    changes.cast = 1;
+    changes.permute = backwards, changes.permute_count = 2;
+    changes.pad = 1, changes.fill = &fill;
+    SUCCEEDS(reshard_memory_allocate(backend, sizeof cast, &wide, &error));
+    for (int again = 0; again < 2; ++again) {
+        SUCCEEDS(reshard_redistribute_with(backend, source, larger, &changes, reshard_memory_address(in), sizeof sent,
+                                           reshard_memory_address(wide), sizeof cast, &error));
+        EXPECT(cudaMemcpyAsync(cast, reshard_memory_address(wide), sizeof cast, cudaMemcpyDeviceToHost, stream) ==
+               cudaSuccess);
+        EXPECT(cudaStreamSynchronize(stream) == cudaSuccess);
+        int wrong = 0;
+        for (int i = 0; i < padded; ++i)
+            for (int j = 0; j < padded; ++j)
+                wrong += cast[i * padded + j] != (i < n && j < n ? (double)sent[j * n + i] : fill);
+        EXPECT(wrong == 0);
+    }
+    reshard_release(wide), reshard_release(larger);
     const void* all[] = {backend, plan, executor, bound, ticket, in, out, source, target};
     for (size_t i = 0; i < sizeof all / sizeof *all; ++i) reshard_release(all[i]);
     cudaStreamDestroy(stream);

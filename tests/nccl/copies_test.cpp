@@ -1,5 +1,5 @@
-// Compares copies, fills and folds by the device's kernels with the host's, for random boxes, storages and alignments.
-// The doubles run the kernels' own functions, thread by thread; a device runs the kernels.
+// Compares copies, casts, fills and folds by the device's kernels with the host's, for random boxes, storages and
+// alignments. The doubles run the kernels' own functions, thread by thread; a device runs the kernels.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -65,16 +65,18 @@ Region draw_region(const std::vector<Index>& extents, Index element_bytes, std::
     return region;
 }
 
-Drawn draw(Index element_bytes, std::mt19937& random) {
+Drawn draw(Index source_bytes, Index target_bytes, std::mt19937& random) {
     const std::size_t dims = 1 + random() % 5;
     const Index most = dims == 1 ? 3000 : dims == 2 ? 90 : dims == 3 ? 24 : 9;
     std::vector<Index> extents;
     for (std::size_t k = 0; k < dims; ++k) extents.push_back(1 + static_cast<Index>(random()) % most);
     Drawn drawn;
-    drawn.source = draw_region(extents, element_bytes, random, drawn.source_bytes);
-    drawn.target = draw_region(extents, element_bytes, random, drawn.target_bytes);
+    drawn.source = draw_region(extents, source_bytes, random, drawn.source_bytes);
+    drawn.target = draw_region(extents, target_bytes, random, drawn.target_bytes);
     return drawn;
 }
+
+Drawn draw(Index element_bytes, std::mt19937& random) { return draw(element_bytes, element_bytes, random); }
 
 void run(const CopySet& set, std::byte* source, std::byte* target) {
     Placed placed;
@@ -209,6 +211,35 @@ TEST(Copies, FoldsAndScales) {
     }
 }
 
+// Each pair of types that a move may cast, with random bits: NaN with any payload, subnormals, numbers too large. Every
+// second region is a run with a rest that fills no whole vector.
+TEST(Copies, CastsEveryPairOfTypes) {
+    std::mt19937 random(5);
+    Index pairs = 0;
+    for (const tables::DTypeRow& from : tables::dtypes) {
+        for (const tables::DTypeRow& to : tables::dtypes) {
+            if (!tables::can_cast(from.dtype, to.dtype)) continue;
+            ++pairs;
+            for (int round = 0; round < 6; ++round) {
+                const Index run_of = 4096 + round;
+                const Region read{0, from.bytes, {run_of}, {from.bytes}};
+                const Region written{0, to.bytes, {run_of}, {to.bytes}};
+                const Drawn drawn = round % 2 == 0 ? Drawn{read, written, bytes_of(read), bytes_of(written)}
+                                                   : draw(from.bytes, to.bytes, random);
+                Twin source(drawn.source_bytes, round / 2 % 2 * 8, random);
+                Twin target(drawn.target_bytes, 0, random);
+                CopySet set;
+                set.cast(from.dtype, to.dtype, BufferId::source, drawn.source, BufferId::target, drawn.target);
+                run(set, source.device(), target.device());
+                BoxCopy(drawn.source, drawn.target, cast_of(from.dtype, to.dtype))
+                    .run(source.host.data(), target.host.data());
+                ASSERT_TRUE(target.down() == target.host) << from.name << " to " << to.name << ", round " << round;
+            }
+        }
+    }
+    EXPECT_EQ(pairs, 48);
+}
+
 // Thousands of boxes take only a few launches, and each box is found.
 TEST(Copies, ManyBoxesAreOneLaunchPerKernel) {
     std::mt19937 random(1);
@@ -277,6 +308,24 @@ TEST(Copies, ElementsThatCombineMustBeAligned) {
     EXPECT_EQ(done.error().code, Code::mismatch);
 }
 
+TEST(Copies, ElementsThatAreCastMustBeAligned) {
+    for (const std::uintptr_t shift : {std::uintptr_t{2}, std::uintptr_t{1}}) {
+        CopySet set;
+        set.cast(DType::f32, DType::bf16, BufferId::source, {0, 4, {8}, {4}}, BufferId::target, {0, 2, {8}, {2}});
+        Placed placed;
+        const auto done = set.place({reinterpret_cast<std::byte*>(4096 + (shift == 2 ? shift : 0)),
+                                     reinterpret_cast<std::byte*>(8192 + (shift == 1 ? shift : 0)), nullptr, nullptr},
+                                    placed);
+        ASSERT_FALSE(done);
+        EXPECT_EQ(done.error().code, Code::mismatch);
+    }
+}
+
+// True if elements of some type are cast to this one.
+bool is_cast_to(DType to) {
+    return std::ranges::any_of(tables::dtypes, [to](const auto& from) { return tables::can_cast(from.dtype, to); });
+}
+
 // This test is the last by name. The tests above together have run every kernel.
 TEST(CopiesEnd, EveryKernelHasRun) {
     if (!on_doubles()) GTEST_SKIP() << "launches are counted by the doubles";
@@ -293,6 +342,13 @@ TEST(CopiesEnd, EveryKernelHasRun) {
     EXPECT_GT(launches("reshard_fold_" #name), 0) << #name; \
     EXPECT_GT(launches("reshard_fold_" #name "_wide"), 0) << #name;
     RESHARD_ELEMENTS(X)
+#undef X
+#define X(name, ...)                                                    \
+    if (is_cast_to(DType::name)) {                                      \
+        EXPECT_GT(launches("reshard_cast_" #name), 0) << #name;         \
+        EXPECT_GT(launches("reshard_cast_" #name "_wide"), 0) << #name; \
+    }
+    RESHARD_DTYPES(X, X)
 #undef X
     EXPECT_EQ(found<int()>("gpu_double_complaints")(), 0);
 }

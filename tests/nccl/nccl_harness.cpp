@@ -1,6 +1,7 @@
 // Ranks as threads of this process, over NCCL. `--ranks=N` sets their number, and `--staging=BYTES` the staging of a
 // plan.
-// `--ordered` adds sums in order, and `--groups=N` keeps so many communicators of groups. With `--rank=R` and
+// `--ordered` adds sums in order, and `--groups=N` keeps so many communicators of groups. With `--device` the tests get
+// the backend itself, whose buffers lie on the device, instead of its mirror. With `--rank=R` and
 // `--meet=FILE` this process is one rank of several.
 #include <gtest/gtest.h>
 
@@ -19,6 +20,7 @@ public:
     Index count = 4;
     Index own = -1;    ///< rank of this process; -1: all ranks are threads of it
     std::string meet;  ///< the file through which processes meet
+    bool mirrors = true;
     nccl::Options options;
 
     [[nodiscard]] Index ranks() const override { return count; }
@@ -28,8 +30,10 @@ public:
         party_->on_every_rank([&](ncclComm_t communicator, Index) {
             auto backend = nccl::make_backend(communicator, options);
             ASSERT_TRUE(backend) << backend.error().message;
-            const auto mirror = mirrored(**backend);
-            body(*mirror);
+            if (mirrors)
+                body(*mirrored(**backend));
+            else
+                body(**backend);
             party_->count_true(true);
         });
     }
@@ -74,6 +78,7 @@ int main(int argc, char** argv) {
     auto& harness = reshard::conformance::nccl_harness();
     for (const std::string_view argument : std::span(argv, static_cast<std::size_t>(argc)).subspan(1)) {
         reshard::Index groups = -1;
+        if (argument == "--device") harness.mirrors = false;
         if (argument == "--ordered") harness.options.ordered_sums = true;
         reshard::conformance::read_option(argument, "--ranks=", harness.count);
         reshard::conformance::read_option(argument, "--rank=", harness.own);

@@ -69,6 +69,8 @@ def main(arguments):
     pieces = tests / "pieces_nccl"
     for ranks in (2, 4):
         cases.append((f"pieces on streams, {ranks} processes", lambda n=ranks: ranks_as_processes(pieces, n)))
+    cases.append(("moves that cast, transpose and pad, 2 processes",
+                  lambda: ranks_as_processes(tests / "changes_nccl", 2, "--device")))
     cases.append(("conformance, 2 threads (NCCL 2.30.3 or newer)", lambda: ranks_as_threads(suite, 2)))
     cases.append(("pieces on streams, 2 threads (NCCL 2.30.3 or newer)", lambda: ranks_as_threads(pieces, 2)))
     cases.append(("starts and graphs, 4 threads (NCCL 2.30.3 or newer)",

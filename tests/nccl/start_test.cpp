@@ -167,21 +167,6 @@ TEST(Start, RegularStepsAreNcclsOwn) {
     }
 }
 
-// The host would write the padding, and it cannot write the memory of a device.
-TEST(Start, PaddedMovesAreRefused) {
-    const Mesh mesh{{"x", ranks}};
-    const Layout source = parse_layout(mesh, "f32[6@x]").value();
-    const Layout target = parse_layout(mesh, "f32[8@x]").value();
-    on_backends({}, [&](Backend& backend, Party&) {
-        const Index rank = backend.rank();
-        const auto in = backend.allocate(count(tile(source, rank)) * size_of(source.dtype)).value();
-        const auto out = backend.allocate(count(tile(target, rank)) * size_of(target.dtype)).value();
-        const auto moved = redistribute(backend, source, target, in->bytes(), out->bytes(), {.fill = fill_of(1.5F)});
-        ASSERT_FALSE(moved);
-        EXPECT_EQ(moved.error().code, Code::unsupported) << moved.error().message;
-    });
-}
-
 TEST(Start, GroupsAreKeptAndBounded) {
     if (!on_doubles()) GTEST_SKIP() << "calls are counted by the doubles";
     auto* const calls = found<int(const char*)>("nccl_double_calls");
@@ -208,6 +193,45 @@ TEST(Start, GroupsAreKeptAndBounded) {
         EXPECT_EQ(splits_of(rows), 0);  // no room, so it uses the whole communicator
         EXPECT_GT(communicator_bytes(backend).value(), 0);
     });
+}
+
+// The host never touches the tile: kernels cast its elements and fill its padding.
+TEST(Start, RedistributeCastsAndPadsOnTheDevice) {
+    auto* const launches = found<int(const char*)>("gpu_double_launches");
+    const auto fills = [&] {
+        int all = 0;
+        for (const char* kernel : {"reshard_fill_4", "reshard_fill_8", "reshard_fill_16"})
+            all += launches == nullptr ? 0 : launches(kernel);
+        return all;
+    };
+    const Mesh mesh{{"x", ranks}};
+    const Layout source = parse_layout(mesh, "f64[8@x,6]").value();
+    const Layout target = parse_layout(mesh, "f32[12@x,10]").value();
+    const int before = fills();
+    on_backends({}, [&](Backend& backend, Party& party) {
+        const Index rank = backend.rank();
+        const std::vector<double> own(12, 1.0 / 3 + static_cast<double>(rank));
+        std::vector<float> got(30);
+        auto in = backend.allocate(std::ssize(std::as_bytes(std::span(own)))).value();
+        auto out = backend.allocate(std::ssize(std::as_bytes(std::span(got)))).value();
+        ASSERT_TRUE(backend.put(std::as_bytes(std::span(own)), in->bytes()));
+        const MoveOptions changes{.cast = true, .fill = fill_of(-2.5F)};
+        for (int call = 0; call < 2; ++call) {
+            const auto moved = redistribute(backend, source, target, in->bytes(), out->bytes(), changes);
+            ASSERT_TRUE(moved) << moved.error().message;
+            ASSERT_TRUE(backend.get(out->bytes(), std::as_writable_bytes(std::span(got))));
+            for (Index i = 0; i < 3; ++i)
+                for (Index j = 0; j < 10; ++j) {
+                    const Index row = rank * 3 + i;  // rows 2r and 2r + 1 of the source are rank r's
+                    const float wanted =
+                        row < 8 && j < 6 ? static_cast<float>(1.0 / 3 + static_cast<double>(row / 2)) : -2.5F;
+                    EXPECT_EQ(got[static_cast<std::size_t>(i * 10 + j)], wanted) << row << ',' << j;
+                }
+        }
+        party.count_true(true);
+    });
+    if (!on_doubles()) return;
+    EXPECT_GE(fills() - before, 2 * ranks);
 }
 
 TEST(Start, CopyEnginesAreAskedForWhereTheyAreWanted) {

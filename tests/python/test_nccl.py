@@ -83,6 +83,32 @@ class Devices(unittest.TestCase):
 
         self.on_every_rank(body)
 
+    def test_the_array_changes_on_the_way(self):
+        """Cast, transposed and padded, alone and together, beside numpy's own values. The second call is a kept one."""
+        rng = numpy.random.default_rng(7)
+        whole = (rng.standard_normal((6, 10)) * 100).astype("f4")
+        rows = (({"cast": True}, "bf16[6,10@x]"), ({"permute": (1, 0)}, "f32[10@y,6]"), ({"fill": -1.5}, "f32[8,12@(x,y)]"),
+                ({"cast": True, "permute": (1, 0), "fill": 7}, "f16[12@x,8@y]"), ({"cast": True}, "f64[6@y,10]"))
+
+        def body(communicator, rank):
+            for changes, target in rows:
+                source, target = (reshard.parse_layout("x=2,y=2", end) for end in ("f32[6@x,10@y]", target))
+                wanted = numpy.full(target.shape, changes.get("fill", 0), target.numpy_dtype)
+                seen = whole.transpose(changes.get("permute", (0, 1))).astype(target.numpy_dtype)
+                wanted[:seen.shape[0], :seen.shape[1]] = seen
+                tile = reshard.split(whole, source)[rank]
+                there = reshard.nccl.allocate(communicator, source)
+                self.assertEqual(self.cuda.cudaMemcpy(address_of(there), tile.ctypes.data, tile.nbytes, 1), 0)
+                for _ in range(2):
+                    moved = reshard.nccl.redistribute(communicator, there, source, target, **changes)
+                    back, own = reshard.empty_tile(target, rank), reshard.split(wanted, target)[rank]
+                    self.assertEqual(self.cuda.cudaMemcpy(back.ctypes.data, address_of(moved), back.nbytes, 2), 0)
+                    self.assertEqual(back.tobytes(), own.tobytes(), (changes, target))
+            with self.assertRaisesRegex(reshard.InputError, "element types differ"):
+                reshard.nccl.redistribute(communicator, there, source, reshard.parse_layout("x=2,y=2", "bf16[6@x,10@y]"))
+
+        self.on_every_rank(body)
+
     def test_what_is_wrong_is_named(self):
         layout = reshard.parse_layout("x=2,y=2", "f32[8@x]")
 

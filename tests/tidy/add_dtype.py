@@ -23,7 +23,7 @@ EDITS = {  # file: (old text, new text)
         '"complex<f64>") \\\n'
         'BYTES(f8_e3m4, E3M4, MPI_DATATYPE_NULL, ncclNumTypes, "f8_e3m4", "float8_e3m4", floating, 1, 4, "", 7, "", "", "f8E3M4") \\\n'
         'X(i16x, Integer<std::int16_t>, MPI_INT16_T, ncclNumTypes, "i16x", "int16x", signed_integer, 2, 0, "", 200, "", "", "")'),
-    "src/copy/element_type.hpp": ("using E5M2 = Eighth<2, false>;", "using E5M2 = Eighth<2, false>;\nusing E3M4 = Eighth<4, false>;"),
+    "src/copy/eighth.hpp": ("using E5M2 = Eighth<2, false>;", "using E5M2 = Eighth<2, false>;\nusing E3M4 = Eighth<4, false>;"),
 }
 # Files that use the table, each with a target whose flags compile it.
 USERS = {
@@ -41,7 +41,7 @@ USERS = {
 }
 # For each edit, a file that does not compile without it.
 NEEDS = {"include/reshard/layout.hpp": "src/layout/layout.cpp", "src/tables/dtypes.def": "src/layout/layout.cpp",
-         "src/copy/element_type.hpp": "src/copy/cast.cpp"}
+         "src/copy/eighth.hpp": "src/copy/cast.cpp"}
 COPIED = ("include", "src", "synth", "backends", "files", "report", "tool", "bindings", "python", "tests", "bench", "proofs",
           "packaging", "cmake", "docs", "CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "CITATION.cff")
 

@@ -12,6 +12,37 @@ struct alignas(8) Word8 {
 struct alignas(16) Word16 {
     std::uint32_t part[4];
 };
+struct alignas(16) Word16x2 {
+    Word16 part[2];
+};
+
+/// The vector of so many bytes.
+template <std::size_t bytes>
+struct VectorOf;
+template <>
+struct VectorOf<1> {
+    using Type = std::uint8_t;
+};
+template <>
+struct VectorOf<2> {
+    using Type = std::uint16_t;
+};
+template <>
+struct VectorOf<4> {
+    using Type = std::uint32_t;
+};
+template <>
+struct VectorOf<8> {
+    using Type = Word8;
+};
+template <>
+struct VectorOf<16> {
+    using Type = Word16;
+};
+template <>
+struct VectorOf<32> {
+    using Type = Word16x2;
+};
 
 /// Copies rows. A thread loads everything before its first store, and neighbours in a block take neighbouring vectors.
 template <class Vector>

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "src/copy/kernels/on_device.hpp"
+#include "src/tables/dtypes.def"
 
 namespace reshard::nccl {
 
@@ -42,6 +43,13 @@ struct DeviceLoop {
 /// How a source element changes a target element. `scale` uses the source alone.
 enum class Fold : std::int32_t { sum, prod, max, min, scale };
 
+/// The type of an element, in the order of DType.
+enum class ElementId : std::int32_t {
+#define X(name, ...) name,
+    RESHARD_DTYPES(X, X)
+#undef X
+};
+
 /// One box. For rows, the loops run over vectors, outermost first. For tiles, they run over planes of columns x rows
 /// words: the source is contiguous along columns, the target along rows.
 struct DeviceBox {
@@ -60,6 +68,7 @@ struct DeviceBox {
     std::int64_t times;          ///< of a scale
     std::int64_t over;
     Fold fold;
+    ElementId from;                         ///< of a cast: the type of the source's elements
     alignas(16) unsigned char pattern[16];  ///< of a fill, repeated to fill all bytes
 };
 

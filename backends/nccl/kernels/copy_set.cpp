@@ -42,20 +42,47 @@ void CopySet::append(Entry entry) {
 }
 
 void CopySet::copy(BufferId from, const Region& source, BufferId to, const Region& target) {
-    append({Kind::copy, DType::u8, from, to, loop_nest(source, target), {}, {}, {}});
+    append({.kind = Kind::copy, .dtype = DType::u8, .from = from, .to = to, .nest = loop_nest(source, target)});
+}
+
+void CopySet::cast(DType from_dtype, DType to_dtype, BufferId from, const Region& source, BufferId to,
+                   const Region& target) {
+    if (from_dtype == to_dtype) return copy(from, source, to, target);
+    append({.kind = Kind::cast,
+            .dtype = from_dtype,
+            .from = from,
+            .to = to,
+            .nest = loops_of(source, target),
+            .to_dtype = to_dtype});
 }
 
 void CopySet::fill(BufferId to, const Region& target, const Pattern& pattern) {
-    append({Kind::fill, DType::u8, to, to, loop_nest(target, target), {}, {}, pattern});
+    append({.kind = Kind::fill,
+            .dtype = DType::u8,
+            .from = to,
+            .to = to,
+            .nest = loop_nest(target, target),
+            .pattern = pattern});
 }
 
 void CopySet::combine(DType dtype, Combine combine, BufferId from, const Region& source, BufferId to,
                       const Region& target) {
-    append({Kind::fold, dtype, from, to, loop_nest(source, target), folds[static_cast<std::size_t>(combine)], {}, {}});
+    append({.kind = Kind::fold,
+            .dtype = dtype,
+            .from = from,
+            .to = to,
+            .nest = loop_nest(source, target),
+            .fold = folds[static_cast<std::size_t>(combine)]});
 }
 
 void CopySet::scale(DType dtype, Scale scale, BufferId to, const Region& target) {
-    append({Kind::fold, dtype, to, to, loop_nest(target, target), Fold::scale, scale, {}});
+    append({.kind = Kind::fold,
+            .dtype = dtype,
+            .from = to,
+            .to = to,
+            .nest = loop_nest(target, target),
+            .fold = Fold::scale,
+            .scale = scale});
 }
 
 Result<void> CopySet::place(const Bases& bases, Placed& placed) const {
@@ -64,12 +91,19 @@ Result<void> CopySet::place(const Bases& bases, Placed& placed) const {
         const Nest nest{base_of(bases, entry.from) + entry.nest.source_offset,
                         base_of(bases, entry.to) + entry.nest.target_offset, entry.nest.element_bytes,
                         entry.nest.loops};
-        if (entry.kind == Kind::copy) {
-            emit_copy(nest, boxes);
-        } else if (entry.kind == Kind::fill) {
-            emit_fill(nest, entry.pattern, boxes);
-        } else {
-            RESHARD_CHECK(emit_fold(nest, entry.dtype, entry.fold, entry.scale, boxes));
+        switch (entry.kind) {
+            case Kind::copy:
+                emit_copy(nest, boxes);
+                break;
+            case Kind::cast:
+                RESHARD_CHECK(emit_cast(nest, entry.dtype, entry.to_dtype, boxes));
+                break;
+            case Kind::fill:
+                emit_fill(nest, entry.pattern, boxes);
+                break;
+            case Kind::fold:
+                RESHARD_CHECK(emit_fold(nest, entry.dtype, entry.fold, entry.scale, boxes));
+                break;
         }
     }
     append_launches(boxes, placed);

@@ -1,4 +1,4 @@
-// Copies, fills and folds of boxes that run at once, in one launch per kind of kernel. A set is made relative to
+// Copies, casts, fills and folds of boxes that run at once, in one launch per kind of kernel. A set is made relative to
 // buffers when a plan is prepared. Addresses, and so the width of accesses, are known when buffers are bound.
 #pragma once
 
@@ -34,6 +34,9 @@ class CopySet {
 public:
     /// pre: same extents and element size; nothing that a set writes overlaps anything else in the set.
     void copy(BufferId from, const Region& source, BufferId to, const Region& target);
+    /// As copy, from elements of one type to elements of another or of the same. pre: same extents; each region has
+    /// the element size of its type; the types are equal, or tables::can_cast.
+    void cast(DType from_dtype, DType to_dtype, BufferId from, const Region& source, BufferId to, const Region& target);
     void fill(BufferId to, const Region& target, const Pattern& pattern);
     /// target = combine(target, source). pre: combine is not copy; dtype and combination fit each other (can_reduce).
     void combine(DType dtype, Combine combine, BufferId from, const Region& source, BufferId to, const Region& target);
@@ -42,20 +45,22 @@ public:
 
     [[nodiscard]] bool empty() const { return entries_.empty(); }
 
-    /// Appends to `placed`. Errors: mismatch if an element that is combined is not aligned to its size in memory.
+    /// Appends to `placed`. Errors: mismatch if an element that is combined or cast is not aligned to its size
+    /// in memory.
     [[nodiscard]] Result<void> place(const Bases& bases, Placed& placed) const;
 
 private:
-    enum class Kind { copy, fill, fold };
+    enum class Kind { copy, cast, fill, fold };
     struct Entry {
         Kind kind;
         DType dtype;
         BufferId from;
         BufferId to;
         LoopNest nest;
-        Fold fold;
-        Scale scale;
-        Pattern pattern;
+        Fold fold = Fold::sum;
+        Scale scale = {};
+        Pattern pattern = {};
+        DType to_dtype = DType::u8;  // of a cast; `dtype` is the source's
     };
     void append(Entry entry);
     std::vector<Entry> entries_;

@@ -1,5 +1,5 @@
-// The kernels choose the box of a block and the place where its threads meet. The rest is in copy_body.hpp and
-// fold_body.hpp.
+// The kernels choose the box of a block and the place where its threads meet. The rest is in copy_body.hpp,
+// fold_body.hpp and cast_body.hpp.
 #include "backends/nccl/kernels/kernels.hpp"
 
 namespace reshard::nccl {
@@ -61,6 +61,20 @@ RESHARD_TILE_KERNELS(X)
 RESHARD_ELEMENTS(X)
 #undef X
 
+#define X(name, Element, ...)                                                         \
+    extern "C" __global__ void __launch_bounds__(threads)                             \
+        reshard_cast_##name(const __grid_constant__ DeviceBoxes all) {                \
+        const Work work = work_of(all);                                               \
+        cast_rows_to<Element, 1>(work.box, work.block, threadIdx.x);                  \
+    }                                                                                 \
+    extern "C" __global__ void __launch_bounds__(threads)                             \
+        reshard_cast_##name##_wide(const __grid_constant__ DeviceBoxes all) {         \
+        const Work work = work_of(all);                                               \
+        cast_rows_to<Element, cast_pack<Element>>(work.box, work.block, threadIdx.x); \
+    }
+RESHARD_DTYPES(X, X)
+#undef X
+
 namespace reshard::nccl {
 
 cudaError_t launch(Kernel kernel, const DeviceBoxes& boxes, std::uint32_t blocks, cudaStream_t stream) {
@@ -77,6 +91,9 @@ cudaError_t launch(Kernel kernel, const DeviceBoxes& boxes, std::uint32_t blocks
 #undef X
 #define X(name, Element, ...) ONE(fold_##name) ONE(fold_##name##_wide)
         RESHARD_ELEMENTS(X)
+#undef X
+#define X(name, Element, ...) ONE(cast_##name) ONE(cast_##name##_wide)
+        RESHARD_DTYPES(X, X)
 #undef X
 #undef ONE
     }

@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include "backends/nccl/kernels/cast_body.hpp"
 #include "backends/nccl/kernels/fold_body.hpp"
 
 namespace reshard::nccl {
@@ -27,16 +28,10 @@ namespace reshard::nccl {
     X(8, Word8, 1)                \
     X(16, Word16, 1)
 
+// The other kernels: fold_NAME for each type that can be reduced, and cast_NAME for each type that elements become. A
+// kernel with the suffix _wide moves several elements at once.
+
 /// The vector of one element. Complex numbers are aligned as their parts.
-template <std::size_t bytes>
-struct VectorOf;
-#define X(bytes, Vector)     \
-    template <>              \
-    struct VectorOf<bytes> { \
-        using Type = Vector; \
-    };
-RESHARD_ROW_KERNELS(X)
-#undef X
 template <class Element>
 using ElementVector =
     std::conditional_t<sizeof(Element) == sizeof(Word8x2), Word8x2, typename VectorOf<sizeof(Element)>::Type>;
@@ -50,6 +45,9 @@ enum class Kernel {
 #undef X
 #define X(name, Element, ...) fold_##name, fold_##name##_wide,
             RESHARD_ELEMENTS(X)
+#undef X
+#define X(name, Element, ...) cast_##name, cast_##name##_wide,
+                RESHARD_DTYPES(X, X)
 #undef X
 };
 

@@ -74,11 +74,12 @@ struct Rows {
     std::vector<Loop> loops;
 };
 
-// The additional fields of a fill, a fold or a scale.
+// The additional fields of a fill, a fold, a scale or a cast.
 struct Extra {
     Fold fold = Fold::sum;
-    Scale scale;
+    Scale scale = {};
     Pattern pattern{};
+    ElementId from = ElementId::u8;
 };
 
 Rows rows_of(const Nest& nest) {
@@ -98,6 +99,7 @@ void emit_rows(const Nest& nest, std::span<const Loop> loops, Kernel kernel, Box
     box.fold = extra.fold;
     box.times = extra.scale.times;
     box.over = extra.scale.over;
+    box.from = extra.from;
     std::memcpy(box.pattern, extra.pattern.data(), sizeof box.pattern);
     Index units = 1;
     for (const Loop& loop : loops) units *= loop.extent;
@@ -196,12 +198,12 @@ void emit_one_copy(const Nest& nest, Boxes& boxes) {
 }
 
 // The two kernels of an element type.
-struct FoldKernels {
+struct TypeKernels {
     Kernel narrow;
     Kernel wide;
 };
 
-FoldKernels fold_kernels(DType dtype) {
+TypeKernels fold_kernels(DType dtype) {
     switch (dtype) {
 #define X(name, ...)  \
     case DType::name: \
@@ -214,6 +216,72 @@ FoldKernels fold_kernels(DType dtype) {
 #undef X
     }
     return {Kernel::fold_u8, Kernel::fold_u8_wide};
+}
+
+// A cast of one nest. Elements of the nest are `nest.element_bytes` long at the source.
+struct Cast {
+    ElementId from;
+    Index to_bytes;
+    TypeKernels kernels;
+    Index pack;  // elements that the wide kernel casts at once
+};
+
+Cast cast_between(DType from, DType to) {
+    const auto made = [&](Kernel narrow, Kernel wide, Index pack) {
+        return Cast{static_cast<ElementId>(from), size_of(to), {narrow, wide}, pack};
+    };
+    switch (to) {
+#define X(name, Element, ...) \
+    case DType::name:         \
+        return made(Kernel::cast_##name, Kernel::cast_##name##_wide, cast_pack<Element>);
+        RESHARD_DTYPES(X, X)
+#undef X
+    }
+    __builtin_unreachable();
+}
+
+// True if the elements of the last loop lie side by side, and each group of them begins where a whole vector may.
+bool casts_wide(const Nest& nest, const Cast& cast) {
+    if (nest.loops.empty() || nest.loops.back().extent < cast.pack) return false;
+    const Loop& run = nest.loops.back();
+    if (run.source_stride != nest.element_bytes || run.target_stride != cast.to_bytes) return false;
+    auto source_bits = static_cast<Index>(reinterpret_cast<std::uintptr_t>(nest.source));
+    auto target_bits = static_cast<Index>(reinterpret_cast<std::uintptr_t>(nest.target));
+    for (const Loop& loop : std::span(nest.loops).first(nest.loops.size() - 1)) {
+        source_bits |= loop.source_stride;
+        target_bits |= loop.target_stride;
+    }
+    const auto fits = [&](Index bits, Index element) {
+        return width_of(bits) >= std::min(vector_bytes_max, cast.pack * element);
+    };
+    return fits(source_bits, nest.element_bytes) && fits(target_bits, cast.to_bytes);
+}
+
+void emit_one_cast(const Nest& nest, const Cast& cast, Boxes& boxes) {
+    const Extra extra{.from = cast.from};
+    if (!casts_wide(nest, cast)) return emit_rows(nest, nest.loops, cast.kernels.narrow, boxes, extra);
+    const std::size_t last = nest.loops.size() - 1;
+    const Index extent = nest.loops[last].extent;
+    const Index whole = extent / cast.pack * cast.pack;
+    if (whole < extent) {
+        emit_one_cast(part_of(nest, last, 0, whole), cast, boxes);
+        return emit_one_cast(part_of(nest, last, whole, extent), cast, boxes);
+    }
+    std::vector<Loop> loops = nest.loops;
+    loops[last] = {extent / cast.pack, cast.pack * nest.element_bytes, cast.pack * cast.to_bytes};
+    emit_rows(nest, loops, cast.kernels.wide, boxes, extra);
+}
+
+// Fails unless both addresses are multiples of their elements. Complex numbers are aligned as their parts.
+Result<void> need_aligned(const Nest& nest, Index source_bytes, Index target_bytes, std::string_view what) {
+    constexpr Index alignment_max = 8;
+    for (const auto& [address, bytes] : {std::pair(reinterpret_cast<std::uintptr_t>(nest.source), source_bytes),
+                                         std::pair(reinterpret_cast<std::uintptr_t>(nest.target), target_bytes)}) {
+        if (width_of(static_cast<Index>(address)) < std::min(bytes, alignment_max))
+            return fail(Code::mismatch,
+                        fmt::format("elements of {} bytes {} at an address that is no multiple of it", bytes, what));
+    }
+    return {};
 }
 
 // The same loops, with an access of `width` bytes that begins `bytes` further on.
@@ -265,29 +333,34 @@ void emit_fill(const Nest& nest, const Pattern& pattern, Boxes& boxes) {
         const Index width = rows_of(part).width;
         if (width >= element) {
             emit_rows(part, rows_of(part).loops, row_kernel(width, true), boxes,
-                      {Fold::sum, {}, repeated(pattern, element, 0)});
+                      {.pattern = repeated(pattern, element, 0)});
             return {};
         }
         for (Index begin = 0; begin < element; begin += width) {
             const Nest one = shifted(part, begin, width);
-            emit_rows(one, one.loops, row_kernel(width, true), boxes,
-                      {Fold::sum, {}, repeated(pattern, element, begin)});
+            emit_rows(one, one.loops, row_kernel(width, true), boxes, {.pattern = repeated(pattern, element, begin)});
         }
         return {};
     }));
 }
 
+Result<void> emit_cast(const Nest& nest, DType from, DType to, Boxes& boxes) {
+    const Cast cast = cast_between(from, to);
+    RESHARD_CHECK(need_aligned(nest, nest.element_bytes, cast.to_bytes, "are cast"));
+    return in_parts(nest, [&](const Nest& part) -> Result<void> {
+        emit_one_cast(part, cast, boxes);
+        return {};
+    });
+}
+
 Result<void> emit_fold(const Nest& nest, DType dtype, Fold fold, Scale scale, Boxes& boxes) {
-    constexpr Index alignment_max = 8;  // of an element: complex numbers are aligned as their parts
-    if (width_of(address_bits(nest)) < std::min(nest.element_bytes, alignment_max)) {
-        return fail(Code::mismatch, fmt::format("elements of {} bytes combine at an address that is no multiple of it",
-                                                nest.element_bytes));
-    }
-    const FoldKernels kernels = fold_kernels(dtype);
+    RESHARD_CHECK(need_aligned(nest, nest.element_bytes, nest.element_bytes, "combine"));
+    const TypeKernels kernels = fold_kernels(dtype);
     return in_parts(nest, [&](const Nest& part) -> Result<void> {
         const Rows rows = rows_of(part);
         const bool wide = rows.width == vector_bytes_max;
-        emit_rows(part, wide ? rows.loops : part.loops, wide ? kernels.wide : kernels.narrow, boxes, {fold, scale, {}});
+        emit_rows(part, wide ? rows.loops : part.loops, wide ? kernels.wide : kernels.narrow, boxes,
+                  {.fold = fold, .scale = scale});
         return {};
     });
 }

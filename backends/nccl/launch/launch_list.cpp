@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "backends/nccl/base/features.hpp"
+#include "backends/nccl/launch/device_table.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::nccl {
@@ -29,7 +30,7 @@ public:
             }
         }
         script_.launches_ = std::move(placed_.launches);
-        RESHARD_CHECK(upload());
+        RESHARD_ASSIGN(script_.boxes_, upload(*ready_.base, placed_.table));
         return std::move(script_);
     }
 
@@ -122,17 +123,6 @@ private:
         return {message.peer, at(message.run, bases), static_cast<std::size_t>(message.run.bytes)};
     }
 
-    Result<void> upload() {
-        const auto bytes = static_cast<Index>(placed_.table.size() * sizeof(DeviceBox));
-        if (bytes == 0) return {};
-        const cudaStream_t stream = ready_.base->stream();
-        RESHARD_ASSIGN(script_.boxes_, StreamMemory::make(bytes, stream));
-        const cudaError_t code = cudaMemcpyAsync(script_.boxes_.get(), placed_.table.data(),
-                                                 static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream);
-        RESHARD_CHECK(checked(code, "cudaMemcpyAsync"));
-        return ready_.base->await(stream);
-    }
-
     const Ready& ready_;
     LaunchList script_;
     Placed placed_;
@@ -192,13 +182,9 @@ Result<void> LaunchList::issue_one(const Action& action, const Ready& ready, cud
     const Base& base = *ready.base;
     const auto timeout = base.options().timeout;
     return std::visit(
-        Match{[&](const Launches& range) -> Result<void> {
-                  for (std::size_t i = range.begin; i < range.end; ++i) {
-                      const Launch& one = launches_[i];
-                      const DeviceBoxes boxes{static_cast<const DeviceBox*>(boxes_.get()) + one.first_box, one.boxes};
-                      RESHARD_CHECK(checked(launch(one.kernel, boxes, one.blocks, stream), "a copy"));
-                  }
-                  return {};
+        Match{[&](const Launches& range) {
+                  return nccl::issue(std::span(launches_).subspan(range.begin, range.end - range.begin), boxes_,
+                                     stream);
               },
               [&](const Exchange& exchange) -> Result<void> {
                   RESHARD_CHECK(run_exchange(exchange, base.world()->get(), stream));

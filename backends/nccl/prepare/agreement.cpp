@@ -64,14 +64,14 @@ void say_members(const NcclCollective& regular, Index rank, Vote& vote) {
     vote.partition = mixed_all(order, {rank});
 }
 
-Vote vote_on(const RankStep& step, DType dtype, const std::optional<NcclCollective>& regular) {
+Vote vote_on(const RankStep& step, const std::optional<NcclCollective>& regular) {
     const Schedule& schedule = step.schedule;
     Vote vote;
     const auto is_empty = [](const Transfer& transfer) { return count(transfer.box) == 0; };
     if (std::ranges::all_of(schedule.sends, is_empty) && std::ranges::all_of(schedule.receives, is_empty)) return vote;
     vote.native = regular ? 1 : 0;
-    vote.direct = regular && is_direct(*regular, step, size_of(dtype)) ? 1 : 0;
-    vote.unpacked = nothing_packed(step, dtype) ? 1 : 0;
+    vote.direct = regular && is_direct(*regular, step) ? 1 : 0;
+    vote.unpacked = nothing_packed(step) ? 1 : 0;
     vote.cuttable = order_survives_cutting(schedule) ? 1 : 0;
     std::set<Index> senders;
     std::set<Index> receivers;
@@ -99,7 +99,7 @@ Result<void> count_votes(Base& base, std::vector<Vote>& votes, std::initializer_
 }
 
 // Collective. Every rank tells how much it sends to each rank and expects from it. All find the first difference.
-Result<void> name_mismatch(Base& base, const RankStep& step, std::size_t array, DType dtype) {
+Result<void> name_mismatch(Base& base, const RankStep& step, std::size_t array) {
     const std::string name = name_of(step, array);
     const auto ranks = static_cast<std::size_t>(base.size());
     if (base.size() > ranks_named_max) {
@@ -109,7 +109,8 @@ Result<void> name_mismatch(Base& base, const RankStep& step, std::size_t array, 
     std::vector<std::uint64_t> expected(ranks * ranks, 0);
     const Schedule& schedule = step.schedule;
     const auto me = static_cast<std::size_t>(schedule.rank);
-    const auto bytes = [&](const Transfer& one) { return static_cast<std::uint64_t>(count(one.box) * size_of(dtype)); };
+    const Index element_bytes = size_of(sent_dtype(step));
+    const auto bytes = [&](const Transfer& one) { return static_cast<std::uint64_t>(count(one.box) * element_bytes); };
     for (const Transfer& send : schedule.sends) {
         if (send.peer != schedule.rank) sent[me * ranks + static_cast<std::size_t>(send.peer)] += bytes(send);
     }
@@ -135,9 +136,9 @@ Result<void> same_number_of_steps(Base& base, std::size_t steps) {
     return fail(Code::mismatch, "ranks bring different numbers of steps");
 }
 
-Index elements_max(const Options& options, const Vote& vote, bool native, DType dtype) {
+Index elements_max(const Options& options, const Vote& vote, bool native, Index element_bytes) {
     constexpr Index sides = 2;
-    const Index elements = options.staging_bytes_max / (sides * slots_max) / size_of(dtype);
+    const Index elements = options.staging_bytes_max / (sides * slots_max) / element_bytes;
     const bool whole = !native && (vote.unpacked != 0 || vote.cuttable == 0);
     if (whole) return index_max;
     if (native) return std::max<Index>(1, elements);  // for all members together
@@ -151,8 +152,8 @@ Result<std::vector<StepAgreed>> agree_on_steps(Base& base, const std::vector<Ran
     std::vector<StepAgreed> agreed;
     for (const RankPlan& plan : plans) {
         for (const RankStep& step : plan.steps) {
-            agreed.push_back({{regular(step, plan.dtype, base.options().ordered_sums)}});
-            votes.push_back(vote_on(step, plan.dtype, agreed.back().agreed.regular));
+            agreed.push_back({{regular(step, base.options().ordered_sums)}});
+            votes.push_back(vote_on(step, agreed.back().agreed.regular));
         }
     }
     RESHARD_CHECK(same_number_of_steps(base, votes.size()));
@@ -171,13 +172,14 @@ Result<std::vector<StepAgreed>> agree_on_steps(Base& base, const std::vector<Ran
             one.native = vote.native != 0 && vote.members == 0 && vote.partition != 0;
             one.partition = vote.partition;
             if (!one.native && vote.messages != 0) {
-                auto named = name_mismatch(base, step, array, plans[array].dtype);
+                auto named = name_mismatch(base, step, array);
                 return tl::unexpected(named.error());
             }
             if (!one.native) one.agreed.regular.reset();
             one.agreed.direct = one.native && vote.direct != 0;
-            one.message_elements_max = elements_max(base.options(), vote, false, plans[array].dtype);
-            one.agreed.elements_max = elements_max(base.options(), vote, one.native, plans[array].dtype);
+            const Index element_bytes = size_of(sent_dtype(step));
+            one.message_elements_max = elements_max(base.options(), vote, false, element_bytes);
+            one.agreed.elements_max = elements_max(base.options(), vote, one.native, element_bytes);
         }
     }
     return agreed;

@@ -63,12 +63,12 @@ std::optional<NcclType> reduction_type(DType dtype, Combine combine) {
     return NcclType{type, is_complex(dtype) ? 2 : 1, operations[static_cast<std::size_t>(combine)]};
 }
 
-std::optional<NcclCollective> regular(const RankStep& step, DType dtype, bool ordered_sums) {
+std::optional<NcclCollective> regular(const RankStep& step, bool ordered_sums) {
     const Schedule& schedule = step.schedule;
     if (schedule.kind == StepKind::all_to_all && RESHARD_NCCL_HAS_ALL_TO_ALL == 0) return {};
-    NcclType as{ncclUint8, size_of(dtype)};
+    NcclType as{ncclUint8, size_of(sent_dtype(step))};
     if (schedule.combine != Combine::copy) {
-        const auto number = reduction_type(dtype, schedule.combine);
+        const auto number = reduction_type(step.to_dtype, schedule.combine);
         if (ordered_sums || !number) return {};
         as = *number;
     }
@@ -77,8 +77,10 @@ std::optional<NcclCollective> regular(const RankStep& step, DType dtype, bool or
     return NcclCollective{std::move(*made), as};
 }
 
-bool is_direct(const NcclCollective& regular, const RankStep& step, Index element_bytes) {
-    return one_run(regular.gives, step.from, element_bytes) && one_run(regular.takes, step.to, element_bytes);
+bool is_direct(const NcclCollective& regular, const RankStep& step) {
+    const Index element_bytes = size_of(step.from_dtype);
+    return !casts(step) && one_run(regular.gives, step.from, element_bytes) &&
+           one_run(regular.takes, step.to, element_bytes);
 }
 
 }  // namespace reshard::nccl

@@ -26,9 +26,9 @@ struct NcclCollective : NativeCollective {
 };
 
 /// Empty if the step is no collective on this rank. If it is one, all members must still agree on it.
-[[nodiscard]] std::optional<NcclCollective> regular(const RankStep& step, DType dtype, bool ordered_sums);
+[[nodiscard]] std::optional<NcclCollective> regular(const RankStep& step, bool ordered_sums);
 
-/// Whether the call can read and write the tiles themselves, without staging.
-[[nodiscard]] bool is_direct(const NcclCollective& regular, const RankStep& step, Index element_bytes);
+/// Whether the call can read and write the tiles themselves, without staging. A step that casts stages.
+[[nodiscard]] bool is_direct(const NcclCollective& regular, const RankStep& step);
 
 }  // namespace reshard::nccl

@@ -67,7 +67,7 @@ private:
         for (std::size_t array = 0; array < plans_.size(); ++array) {
             std::vector<StepProgram>& steps = ready_->arrays.emplace_back();
             for (const RankStep& step : plans_[array].steps) {
-                steps.push_back(make_step_program(step, plans_[array].dtype, array, agreed_[ordinal].agreed));
+                steps.push_back(make_step_program(step, array, agreed_[ordinal].agreed));
                 if (agreed_[ordinal].agreed.regular) steps.back().group = groups_[ordinal];
                 ++ordinal;
             }

@@ -48,8 +48,8 @@ std::vector<std::vector<Box>> pieces_of(const std::vector<Box>& boxes, Index ele
 // Makes one step.
 class Maker {
 public:
-    Maker(const RankStep& step, DType dtype, const Agreed& agreed)
-        : step_(step), dtype_(dtype), element_bytes_(size_of(dtype)), agreed_(agreed) {}
+    Maker(const RankStep& step, const Agreed& agreed)
+        : step_(step), sent_dtype_(sent_dtype(step)), sent_bytes_(size_of(sent_dtype_)), agreed_(agreed) {}
 
     StepProgram make(std::size_t array) {
         made_.name = name_of(step_, array);
@@ -65,21 +65,21 @@ public:
             make_messages();
         }
         for (const Box& box : step_.schedule.scaled) {
-            made_.after.scale(dtype_, step_.schedule.scale, to(), in_target(box));
+            made_.after.scale(step_.to_dtype, step_.schedule.scale, to(), in_target(box));
         }
         return std::move(made_);
     }
 
 private:
-    [[nodiscard]] Region in_source(const Box& box) const { return region_of(step_.from, box, element_bytes_); }
-    [[nodiscard]] Region in_target(const Box& box) const { return region_of(step_.to, box, element_bytes_); }
+    [[nodiscard]] Region in_source(const Box& box) const {
+        return region_of(step_.from, box, size_of(step_.from_dtype));
+    }
+    [[nodiscard]] Region in_target(const Box& box) const { return region_of(step_.to, box, size_of(step_.to_dtype)); }
     [[nodiscard]] BufferId from() const { return step_.from.buffer; }
     [[nodiscard]] BufferId to() const { return step_.to.buffer; }
     [[nodiscard]] bool sums() const { return step_.schedule.combine != Combine::copy; }
 
-    [[nodiscard]] Region staged(const Box& box, Index offset) const {
-        return packed_region(box, element_bytes_, offset);
-    }
+    [[nodiscard]] Region staged(const Box& box, Index offset) const { return packed_region(box, sent_bytes_, offset); }
     Piece& piece(std::size_t number) {
         if (made_.pieces.size() <= number) made_.pieces.resize(number + 1);
         if (used_.size() <= number) used_.resize(number + 1, 0);
@@ -95,7 +95,7 @@ private:
     void make_messages() {
         CopySet fills;
         for (const Box& box : step_.schedule.fills)
-            fills.fill(to(), in_target(box), identity_of(dtype_, step_.schedule.identity));
+            fills.fill(to(), in_target(box), identity_of(step_.to_dtype, step_.schedule.identity));
         if (!fills.empty()) made_.before.push_back(std::move(fills));
         make_sends();
         if (sums()) {
@@ -120,30 +120,33 @@ private:
         });
     }
 
-    // The run of bytes that is sent or received: in the tile, or in staging. In staging, `stage` gets every box.
+    // The run of bytes that is sent or received: in the tile, or in staging. In staging, `stage` gets every box. An end
+    // that casts always stages.
     template <class Stage>
-    Run run_of(const std::vector<Box>& boxes, BufferId where, const Region& first, std::size_t number,
+    Run run_of(const std::vector<Box>& boxes, BufferId where, DType held, const Region& first, std::size_t number,
                const Stage& stage) {
-        if (boxes.size() == 1 && contiguous(first)) return {where, first.offset_bytes, bytes_of(first)};
+        if (boxes.size() == 1 && contiguous(first) && held == sent_dtype_)
+            return {where, first.offset_bytes, bytes_of(first)};
         const Index bytes = bytes_together(boxes);
         Index at = take(number, bytes);
         const Run run{BufferId::staging, at, bytes};
         for (const Box& box : boxes) {
             stage(box, staged(box, at));
-            at += count(box) * element_bytes_;
+            at += count(box) * sent_bytes_;
         }
         return run;
     }
 
     Run send_of(const std::vector<Box>& boxes, std::size_t number, Piece& into) {
-        return run_of(boxes, from(), in_source(boxes.front()), number, [&](const Box& box, const Region& slot) {
-            into.packs.copy(from(), in_source(box), BufferId::staging, slot);
+        const DType held = step_.from_dtype;
+        return run_of(boxes, from(), held, in_source(boxes.front()), number, [&](const Box& box, const Region& slot) {
+            into.packs.cast(held, sent_dtype_, from(), in_source(box), BufferId::staging, slot);
         });
     }
 
     [[nodiscard]] Index bytes_together(const std::vector<Box>& boxes) const {
         Index bytes = 0;
-        for (const Box& box : boxes) bytes += count(box) * element_bytes_;
+        for (const Box& box : boxes) bytes += count(box) * sent_bytes_;
         return bytes;
     }
 
@@ -151,7 +154,8 @@ private:
         CopySet own;
         for (const Transfer& receive : step_.schedule.receives) {
             if (receive.peer == step_.schedule.rank)
-                own.copy(from(), in_source(receive.box), to(), in_target(receive.box));
+                own.cast(step_.from_dtype, step_.to_dtype, from(), in_source(receive.box), to(),
+                         in_target(receive.box));
         }
         if (!own.empty()) made_.before.push_back(std::move(own));
         each_message(step_.schedule.receives, [&](int peer, const auto& boxes, std::size_t number, Piece& into) {
@@ -160,9 +164,10 @@ private:
     }
 
     Run receive_of(const std::vector<Box>& boxes, std::size_t number, Piece& into) {
-        return run_of(boxes, to(), in_target(boxes.front()), number, [&](const Box& box, const Region& slot) {
+        const DType held = step_.to_dtype;
+        return run_of(boxes, to(), held, in_target(boxes.front()), number, [&](const Box& box, const Region& slot) {
             if (into.unpacks.empty()) into.unpacks.emplace_back();
-            into.unpacks.front().copy(BufferId::staging, slot, to(), in_target(box));
+            into.unpacks.front().cast(sent_dtype_, held, BufferId::staging, slot, to(), in_target(box));
         });
     }
 
@@ -191,7 +196,7 @@ private:
     void land(const Summand& summand, const SplitReceive& fall, CopySet& set) const {
         const Region part = within(summand.region, summand.box, fall.box);
         if (fall.adds) {
-            set.combine(dtype_, step_.schedule.combine, summand.from, part, to(), in_target(fall.box));
+            set.combine(step_.to_dtype, step_.schedule.combine, summand.from, part, to(), in_target(fall.box));
         } else {
             set.copy(summand.from, part, to(), in_target(fall.box));
         }
@@ -226,7 +231,7 @@ private:
                 Index& offset = one.offsets[one.piece];
                 summands.push_back(
                     {one.piece, own ? from() : BufferId::staging, own ? in_source(part) : staged(part, offset), part});
-                offset += own ? 0 : count(part) * element_bytes_;
+                offset += own ? 0 : count(part) * sent_bytes_;
                 if (++one.box == one.pieces[one.piece].size()) {
                     ++one.piece;
                     one.box = 0;
@@ -272,8 +277,8 @@ private:
     }
 
     const RankStep& step_;
-    DType dtype_;
-    Index element_bytes_;
+    DType sent_dtype_;
+    Index sent_bytes_;  // of an element in a message
     const Agreed& agreed_;
     std::vector<Index> used_;  // bytes of the slot, per piece
     StepProgram made_;
@@ -285,16 +290,17 @@ std::string name_of(const RankStep& step, std::size_t array) {
     return fmt::format("array {}, step {} ({})", array, step.step + 1, name(step.schedule.kind));
 }
 
-StepProgram make_step_program(const RankStep& step, DType dtype, std::size_t array, const Agreed& agreed) {
-    return Maker(step, dtype, agreed).make(array);
+StepProgram make_step_program(const RankStep& step, std::size_t array, const Agreed& agreed) {
+    return Maker(step, agreed).make(array);
 }
 
-bool nothing_packed(const RankStep& step, DType dtype) {
+bool nothing_packed(const RankStep& step) {
     const Schedule& schedule = step.schedule;
-    if (schedule.combine != Combine::copy) return false;
+    if (schedule.combine != Combine::copy || casts(step)) return false;
+    const Index element_bytes = size_of(step.from_dtype);
     const auto whole = [&](const std::vector<Transfer>& transfers, const Slot& slot) {
         return std::ranges::all_of(by_peer(transfers, schedule.rank), [&](const auto& boxes) {
-            return boxes.second.size() == 1 && contiguous(region_of(slot, boxes.second.front(), size_of(dtype)));
+            return boxes.second.size() == 1 && contiguous(region_of(slot, boxes.second.front(), element_bytes));
         });
     };
     return whole(schedule.sends, step.from) && whole(schedule.receives, step.to);

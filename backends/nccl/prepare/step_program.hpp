@@ -63,10 +63,10 @@ struct Agreed {
 [[nodiscard]] std::string name_of(const RankStep& step, std::size_t array);
 
 /// Both ends agree on the pieces, since these follow from their boxes and from the agreement.
-[[nodiscard]] StepProgram make_step_program(const RankStep& step, DType dtype, std::size_t array, const Agreed& agreed);
+[[nodiscard]] StepProgram make_step_program(const RankStep& step, std::size_t array, const Agreed& agreed);
 
-/// True if every message of the step goes straight from or to the tile, as a whole.
-[[nodiscard]] bool nothing_packed(const RankStep& step, DType dtype);
+/// True if every message of the step goes straight from or to the tile, as a whole. False if the step casts.
+[[nodiscard]] bool nothing_packed(const RankStep& step);
 
 /// True if cutting a sum into pieces keeps the order of the additions for each element.
 [[nodiscard]] bool order_survives_cutting(const Schedule& schedule);

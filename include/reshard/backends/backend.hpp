@@ -175,6 +175,10 @@ public:
     virtual Result<void> put(std::span<const std::byte> own, std::span<std::byte> memory);
     /// The other way.
     virtual Result<void> get(std::span<const std::byte> memory, std::span<std::byte> own);
+    /// Sets elements of a tile that lies in `memory` as the slot says. Runs that start later see them. pre: `element`
+    /// has the bytes of one element; the tile contains the boxes. Errors: backend.
+    virtual Result<void> fill(std::span<std::byte> memory, const Slot& slot, std::span<const Box> boxes,
+                              std::span<const std::byte> element);
 
 protected:
     /// Makes a group. pre: `ranks` ascend, are ranks of this backend, and have this rank. By default unsupported.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 #include <map>
 #include <memory>
@@ -99,7 +100,8 @@ nb::object allocate(std::uintptr_t communicator, const Layout& layout, std::uint
 }
 
 void redistribute(std::uintptr_t communicator, nb::handle array, const Layout& source, const Layout& target,
-                  nb::handle out, std::uintptr_t stream) {
+                  nb::handle out, std::uintptr_t stream, bool cast, const std::vector<Index>& permute,
+                  nb::handle fill) {
     const auto backend = backend_of(communicator, stream);
     const Array from = device_tile(array, "array", Access::read, source, backend->rank());
     const Array to = device_tile(out, "out", Access::write, target, backend->rank());
@@ -109,8 +111,9 @@ void redistribute(std::uintptr_t communicator, nb::handle array, const Layout& s
     Elements moved_to;
     moved_to.bytes = {to.bytes, to.size_bytes()};
     moved_to.dtype = to.dtype;
+    const MoveOptions options = changes_of(cast, permute, fill);
     Call::vote(*backend);
-    unwrap(waiting([&] { return reshard::redistribute(*backend, source, target, in, moved_to); }));
+    unwrap(waiting([&] { return reshard::redistribute(*backend, source, target, in, moved_to, options); }));
 }
 
 void clear_all(std::uintptr_t communicator) {
@@ -148,7 +151,8 @@ NB_MODULE(_nccl, module) {
         "join",
         [](std::uintptr_t communicator, nb::handle stream) { static_cast<void>(backend_of_any(communicator, stream)); },
         "communicator"_a, "stream"_a.none());
-    module.def("redistribute", redistribute, "communicator"_a, "array"_a, "source"_a, "target"_a, "out"_a, "stream"_a);
+    module.def("redistribute", redistribute, "communicator"_a, "array"_a, "source"_a, "target"_a, "out"_a, "stream"_a,
+               "cast"_a, "permute"_a, "fill"_a.none());
     module.def("allocate", allocate, "communicator"_a, "layout"_a, "stream"_a,
                nb::sig("def allocate(communicator: int, layout: reshard._core.Layout, stream: int) -> object"));
     module.def("clear", clear_all, "communicator"_a);

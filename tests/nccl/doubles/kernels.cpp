@@ -1,5 +1,6 @@
 // Launches of the double. The host runs each block and thread of a kernel in turn, with the same functions as the
 // device. A kernel is found by its name.
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -43,10 +44,16 @@ void fold_block(const DeviceBox& box, std::uint32_t block) {
     }
 }
 
+template <class Element, std::uint32_t count>
+void cast_block(const DeviceBox& box, std::uint32_t block) {
+    for (std::uint32_t thread = 0; thread < threads; ++thread) cast_rows_to<Element, count>(box, block, thread);
+}
+
 struct Emulation {
     Body body;
-    std::size_t width;  // bytes of an access
-    bool reads;         // false for fills
+    std::size_t width;           // bytes of an access; of a cast, of an access to the target
+    bool reads;                  // false for fills
+    std::size_t cast_count = 0;  // elements that a cast reads at once
 };
 
 const std::map<std::string, Emulation>& emulations() {
@@ -59,10 +66,16 @@ const std::map<std::string, Emulation>& emulations() {
 #define X(name, Word, pack) {"reshard_turn_" #name, {turn_block<Word, pack>, alignof(Word), true}},
             RESHARD_TILE_KERNELS(X)
 #undef X
-#define X(name, Element, ...)                                                                                           \
+#define X(name, Element, ...)                                                                                      \
     {"reshard_fold_" #name, {fold_block<Element, ElementVector<Element>>, alignof(ElementVector<Element>), true}}, \
         {"reshard_fold_" #name "_wide", {fold_block<Element, Word16>, alignof(Word16), true}},
                 RESHARD_ELEMENTS(X)
+#undef X
+#define X(name, Element, ...)                                                    \
+    {"reshard_cast_" #name, {cast_block<Element, 1>, sizeof(Element), true, 1}}, \
+        {"reshard_cast_" #name "_wide",                                          \
+         {cast_block<Element, cast_pack<Element>>, cast_pack<Element> * sizeof(Element), true, cast_pack<Element>}},
+                    RESHARD_DTYPES(X, X)
 #undef X
     };
     return all;
@@ -86,26 +99,41 @@ struct Configuration {
 };
 thread_local std::vector<Configuration> configurations;
 
+std::size_t bytes_of(ElementId element) {
+    switch (element) {
+#define X(name, Element, ...) \
+    case ElementId::name:     \
+        return sizeof(Element);
+        RESHARD_DTYPES(X, X)
+#undef X
+    }
+    return 0;
+}
+
 // Checks that a box lies in the device's memory, and that whole accesses are aligned. A real device would fault.
 void require_reach(const DeviceBox& box, const Emulation& kernel, int number) {
-    std::size_t source_end = kernel.width;
+    constexpr std::size_t alignment_max = 16;  // longer accesses are made of two
+    const std::size_t read_bytes = kernel.cast_count == 0 ? kernel.width : kernel.cast_count * bytes_of(box.from);
+    std::size_t source_end = read_bytes;
     std::size_t target_end = kernel.width;
-    std::size_t bits = reinterpret_cast<std::uintptr_t>(box.target);
-    if (kernel.reads) bits |= reinterpret_cast<std::uintptr_t>(box.source);
+    std::size_t source_bits = reinterpret_cast<std::uintptr_t>(box.source);
+    std::size_t target_bits = reinterpret_cast<std::uintptr_t>(box.target);
     for (int k = 0; k < box.loop_count; ++k) {
         const DeviceLoop& loop = box.loops[k];
         source_end += (loop.extent.value - 1) * static_cast<std::size_t>(loop.source_stride);
         target_end += (loop.extent.value - 1) * static_cast<std::size_t>(loop.target_stride);
-        bits |= static_cast<std::size_t>(loop.source_stride | loop.target_stride);
+        source_bits |= static_cast<std::size_t>(loop.source_stride);
+        target_bits |= static_cast<std::size_t>(loop.target_stride);
     }
     if (box.columns > 0) {
-        const std::size_t last_row = (box.rows - 1) * static_cast<std::size_t>(box.row_stride);
-        const std::size_t last_column = (box.columns - 1) * static_cast<std::size_t>(box.column_stride);
-        source_end += last_row;
-        target_end += last_column;
-        bits |= static_cast<std::size_t>(box.row_stride | box.column_stride);
+        source_end += (box.rows - 1) * static_cast<std::size_t>(box.row_stride);
+        target_end += (box.columns - 1) * static_cast<std::size_t>(box.column_stride);
+        source_bits |= static_cast<std::size_t>(box.row_stride);
+        target_bits |= static_cast<std::size_t>(box.column_stride);
     }
-    if (bits % kernel.width != 0) gpu_double_complain("a kernel's access is not aligned");
+    if ((kernel.reads && source_bits % std::min(read_bytes, alignment_max) != 0) ||
+        target_bits % std::min(kernel.width, alignment_max) != 0)
+        gpu_double_complain("a kernel's access is not aligned");
     if (gpu_double_owner(box.target, target_end) != number) {
         gpu_double_complain("a kernel writes outside of its device's memory");
         std::abort();
