@@ -111,11 +111,15 @@ class Llama(Model):
 class Megatron:
     """What models of Megatron share. A Model is the other base."""
 
-    def shared(self, rank, ranks):
+    def ends_of_rank(self, rank, ranks, embedding="model.embed_tokens", norms=("decoder.final_layernorm", "model.norm")):
         words = -(-self.words // (ranks * 128)) * ranks * 128
-        found = {"decoder.final_layernorm.weight": self.tensors["model.norm.weight"]}
-        for name, ours in (("embedding.word_embeddings", "model.embed_tokens"), ("output_layer", "lm_head")):
+        found = {f"{norms[0]}.weight": self.tensors[f"{norms[1]}.weight"]}
+        for name, ours in (("embedding.word_embeddings", embedding), ("output_layer", "lm_head")):
             found[f"{name}.weight"] = even(padded(self.tensors[f"{ours}.weight"], words), rank, ranks)
+        return found
+
+    def shared(self, rank, ranks):
+        found = self.ends_of_rank(rank, ranks)
         for n in range(self.layers):
             at, ours = f"decoder.layers.{n}.self_attention.", f"model.layers.{n}."
             qkv = in_groups([self.tensors[f"{ours}self_attn.{part}_proj.weight"] for part in "qkv"], self.keys)
@@ -187,11 +191,21 @@ class MegatronQwenMoe(Megatron, QwenMoe):
         return found
 
 
+class ExpertParallelQwenMoe(MegatronQwenMoe):
+    """The same on a mesh tp x ep=2: each rank has a part of half of the experts."""
+
+    def of_rank(self, rank, ranks):
+        tp, ep = divmod(rank, 2)
+        found = super().of_rank(tp, ranks // 2)
+        others = [f".weight{e}" for e in range(self.experts) if e * 2 // self.experts != ep]
+        return {name: array for name, array in found.items() if not name.endswith(tuple(others))}
+
+
 class DeepSeek(Model):
-    hidden, queries, experts = 256, 16, 8
+    hidden, queries, experts, words = 256, 16, 8, 256
 
     def make(self):
-        self.ends(self.hidden, 256)
+        self.ends(self.hidden, self.words)
         for n in range(2):
             at = f"model.layers.{n}."
             for part, shape in (("q_a_proj", (256, self.hidden)), ("kv_a_proj_with_mqa", (192, self.hidden)),
@@ -199,6 +213,9 @@ class DeepSeek(Model):
                                 ("o_proj", (self.hidden, self.queries * HEAD))):
                 self.draw(f"{at}self_attn.{part}.weight", *shape)
             self.draw(f"{at}self_attn.q_a_layernorm.weight", 256)
+            self.draw(f"{at}self_attn.kv_a_layernorm.weight", 128)
+            self.draw(f"{at}input_layernorm.weight", self.hidden)
+            self.draw(f"{at}post_attention_layernorm.weight", self.hidden)
         self.mlp("model.layers.0.mlp.", self.hidden, 2048)
         self.mlp("model.layers.1.mlp.shared_experts.", self.hidden, 1024)
         self.draw("model.layers.1.mlp.gate.weight", self.experts, self.hidden)
@@ -228,12 +245,46 @@ class DeepSeek(Model):
         return found
 
 
+class MegatronDeepSeek(Megatron, DeepSeek):
+    """The tensors of a DeepSeek-V3 in bf16, on ranks as Megatron has them: layer 0 is dense, and each rank has whole
+    experts."""
+    words, layers = 1000, 2
+
+    def scales(self):
+        """bf16 has none."""
+
+    def of_rank(self, rank, ranks):
+        found = self.ends_of_rank(rank, ranks)
+        for n in range(self.layers):
+            at, ours = f"decoder.layers.{n}.", f"model.layers.{n}."
+            found[f"{at}input_layernorm.weight"] = self.tensors[f"{ours}input_layernorm.weight"]
+            for name, part in (("q_down_proj", "q_a_proj"), ("kv_down_proj", "kv_a_proj_with_mqa")):
+                found[f"{at}self_attention.linear_{name}.weight"] = self.tensors[f"{ours}self_attn.{part}.weight"]
+            for part in ("q", "kv"):
+                name = f"{at}self_attention.linear_{part}_up_proj"
+                found[f"{name}.layer_norm_weight"] = self.tensors[f"{ours}self_attn.{part}_a_layernorm.weight"]
+                found[f"{name}.weight"] = even(self.tensors[f"{ours}self_attn.{part}_b_proj.weight"], rank, ranks)
+            found[f"{at}self_attention.linear_proj.weight"] = even(self.tensors[f"{ours}self_attn.o_proj.weight"], rank, ranks, 1)
+            norm = "pre_mlp_layernorm.weight" if n > 0 else "mlp.linear_fc1.layer_norm_weight"
+            found[at + norm] = self.tensors[f"{ours}post_attention_layernorm.weight"]
+        for at, ours in (("0.mlp.", "0.mlp"), ("1.mlp.shared_experts.", "1.mlp.shared_experts")):
+            names = [f"decoder.layers.{at}linear_fc{k}.weight" for k in (1, 2)]
+            self.add_mlp(found, f"model.layers.{ours}", *names, rank, ranks)
+        at, ours = "decoder.layers.1.mlp.", "model.layers.1.mlp."
+        found[f"{at}router.weight"] = self.tensors[f"{ours}gate.weight"]
+        found[f"{at}router.expert_bias"] = self.tensors[f"{ours}gate.e_score_correction_bias"]
+        for e in range(rank * self.experts // ranks, (rank + 1) * self.experts // ranks):
+            names = [f"{at}experts.linear_fc{k}.weight{e}" for k in (1, 2)]
+            self.add_mlp(found, f"{ours}experts.{e}", *names, 0, 1)
+        return found
+
+
 class GptOss(Model):
     layers, hidden, inner, experts, queries, keys = 2, 32, 24, 4, 16, 4
-    head = 64
+    head, words = 64, 64
 
     def make(self):
-        self.ends(self.hidden, 64)
+        self.ends(self.hidden, self.words)
         for n in range(self.layers):
             at = f"model.layers.{n}."
             for part, count in (("q", self.queries), ("k", self.keys), ("v", self.keys)):
@@ -242,7 +293,7 @@ class GptOss(Model):
             for name, shape in (("self_attn.o_proj.weight", (self.hidden, self.queries * self.head)),
                                 ("self_attn.o_proj.bias", (self.hidden,)), ("self_attn.sinks", (self.queries,)),
                                 ("mlp.router.weight", (self.experts, self.hidden)), ("mlp.router.bias", (self.experts,)),
-                                ("input_layernorm.weight", (self.hidden,)),
+                                ("input_layernorm.weight", (self.hidden,)), ("post_attention_layernorm.weight", (self.hidden,)),
                                 ("mlp.experts.gate_up_proj_bias", (self.experts, 2 * self.inner)),
                                 ("mlp.experts.down_proj_bias", (self.experts, self.hidden))):
                 self.draw(at + name, *shape)
@@ -298,12 +349,40 @@ class GptOssMxfp4(GptOss):
                 f"{at}w2_weight_scale": self.tensors[f"{at}down_proj_scales"][:, :, blocks]}
 
 
+class MegatronGptOss(Megatron, GptOss):
+    """The tensors of a gpt-oss in bf16, on ranks as Megatron has them."""
+    words = 1000
+
+    def of_rank(self, rank, ranks):
+        found = self.shared(rank, ranks)
+        for n in range(self.layers):
+            at, ours = f"decoder.layers.{n}.", f"model.layers.{n}."
+            biases = [self.tensors[f"{ours}self_attn.{part}_proj.bias"][:, None] for part in "qkv"]
+            found[f"{at}self_attention.linear_qkv.bias"] = even(in_groups(biases, self.keys)[:, 0], rank, ranks)
+            found[f"{at}self_attention.linear_proj.bias"] = self.tensors[f"{ours}self_attn.o_proj.bias"]
+            sinks = self.tensors[f"{ours}self_attn.sinks"]
+            found[f"{at}self_attention.core_attention.softmax_offset"] = even(sinks, rank, ranks)
+            found[f"{at}pre_mlp_layernorm.weight"] = self.tensors[f"{ours}post_attention_layernorm.weight"]
+            for kind in ("weight", "bias"):
+                found[f"{at}mlp.router.{kind}"] = self.tensors[f"{ours}mlp.router.{kind}"]
+            for e in range(self.experts):
+                self.add_expert(found, f"{at}mlp.experts.linear_", f"{ours}mlp.experts.", e, rank, ranks)
+        return found
+
+    def add_expert(self, found, at, ours, e, rank, ranks):
+        gate_up, bias = self.tensors[f"{ours}gate_up_proj"][e].T, self.tensors[f"{ours}gate_up_proj_bias"][e]
+        for kind, pairs in (("weight", gate_up), ("bias", bias)):
+            found[f"{at}fc1.{kind}{e}"] = np.concatenate([even(pairs[k::2], rank, ranks) for k in (0, 1)])
+        found[f"{at}fc2.weight{e}"] = even(self.tensors[f"{ours}down_proj"][e].T, rank, ranks, 1)
+        found[f"{at}fc2.bias{e}"] = self.tensors[f"{ours}down_proj_bias"][e]
+
+
 class Mamba2(Model):
     """The 2.7B model's extents but the hidden one: one group of 128 states, 80 heads of 64."""
-    layers, hidden, inner, states, count = 2, 8, 5120, 128, 80
+    layers, hidden, inner, states, count, words = 2, 8, 5120, 128, 80, 256
 
     def make(self):
-        self.draw("backbone.embeddings.weight", 256, self.hidden)
+        self.draw("backbone.embeddings.weight", self.words, self.hidden)
         self.draw("backbone.norm_f.weight", self.hidden)
         for n in range(self.layers):
             at = f"backbone.layers.{n}."
@@ -334,4 +413,28 @@ class Mamba2(Model):
             for name in ("A_log", "D", "dt_bias", "norm.weight"):
                 found[at + name] = even(self.tensors[at + name], rank, ranks)
             found[f"{at}out_proj.weight"] = even(self.tensors[f"{at}out_proj.weight"], rank, ranks, 1)
+        return found
+
+
+class MegatronMamba2(Megatron, Mamba2):
+    """Codestral 7B's extents but the hidden one, on ranks as Megatron has them: 8 groups, which the ranks divide."""
+    inner, states, count, words = 8192, 1024, 128, 1000
+
+    def make(self):
+        super().make()
+        self.draw("lm_head.weight", self.words, self.hidden)
+        return self
+
+    def of_rank(self, rank, ranks):
+        found = self.ends_of_rank(rank, ranks, "backbone.embeddings", ("decoder.final_norm", "backbone.norm_f"))
+        parts = [self.inner, self.inner, self.states, self.states]  # z, x, B and C; dt follows
+        for n in range(self.layers):
+            at, ours = f"decoder.layers.{n}.mixer.", f"backbone.layers.{n}.mixer."
+            found[f"{at}in_proj.layer_norm_weight"] = self.tensors[f"backbone.layers.{n}.norm.weight"]
+            for name, ends in (("in_proj.weight", np.cumsum(parts)), ("conv1d.weight", np.cumsum(parts[1:3])),
+                               ("conv1d.bias", np.cumsum(parts[1:3]))):
+                found[at + name] = np.concatenate([even(part, rank, ranks) for part in np.split(self.tensors[ours + name], ends)])
+            for name in ("A_log", "D", "dt_bias", "norm.weight"):
+                found[at + name] = even(self.tensors[ours + name], rank, ranks)
+            found[f"{at}out_proj.weight"] = even(self.tensors[f"{ours}out_proj.weight"], rank, ranks, 1)
         return found

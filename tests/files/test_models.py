@@ -6,7 +6,8 @@ from suite import np
 
 import checkpoints as files
 from checkpoints import same
-from models import HEAD, MODELS, DeepSeek, GptOss, GptOssMxfp4, Llama, Mamba2, MegatronLlama, QwenMoe
+from models import (HEAD, MODELS, DeepSeek, GptOss, GptOssMxfp4, Llama, Mamba2, MegatronDeepSeek, MegatronGptOss, MegatronLlama,
+                    MegatronMamba2, QwenMoe)
 
 
 class Models(suite.Case):
@@ -49,6 +50,20 @@ class Models(suite.Case):
 
     def test_llama_to_megatron(self):
         self.convert("llama_to_megatron", MegatronLlama(self.rng, keys=8, queries=32).make())
+
+    def test_gpt_oss_to_megatron(self):
+        self.convert("gpt_oss_to_megatron", MegatronGptOss(self.rng, keys=8, queries=64, experts=8).make(), "{e:32}")
+
+    def test_mamba2_to_megatron(self):
+        self.convert("mamba2_to_megatron", MegatronMamba2(self.rng).make())
+
+    def test_deepseek_v3_to_megatron(self):
+        """The first of two layers is dense."""
+        rules = self.rules("deepseek_v3_to_megatron", 4, "{e:256}").replace("{n:3}", "{n:1}").replace("{n:3:61}", "{n:1:2}")
+        model = MegatronDeepSeek(self.rng).make()
+        files.write(self.path("model.safetensors"), model.tensors)
+        self.runs("convert", "model.safetensors", "tp4", "--to", "ranks", "--rules", self.text("4.rules", rules))
+        self.assert_ranks("tp4", model, 4)
 
     def test_llama_to_other_numbers_of_ranks_and_back(self):
         model = Llama(self.rng).make()

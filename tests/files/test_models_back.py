@@ -8,7 +8,8 @@ from suite import np
 
 import checkpoints as files
 from checkpoints import NAMES, RESHARD, same
-from models import MODELS, DeepSeek, GptOss, GptOssMxfp4, Llama, Mamba2, MegatronLlama, MegatronQwenMoe, QwenMoe
+from models import (MODELS, DeepSeek, ExpertParallelQwenMoe, GptOss, GptOssMxfp4, Llama, Mamba2, MegatronDeepSeek,
+                    MegatronGptOss, MegatronLlama, MegatronMamba2, MegatronQwenMoe, QwenMoe)
 
 DEEPSEEK_BACK = {
     "{e:256}": "{e:8}", "[0:1536, :]": "[0:256, :]", "[1536:2112, :]": "[256:448, :]", "[0:12, :]": "[0:2, :]",
@@ -17,6 +18,10 @@ DEEPSEEK_BACK = {
     "{2048,2048}": "{1024,1024}", "[0:2048, :]": "[0:1024, :]", "[2048:4096, :]": "[1024:2048, :]",
     "[0:16, :]": "[0:8, :]", "[16:32, :]": "[8:16, :]", "[{e}, 0:2048, :]": "[{e}, 0:128, :]",
     "[{e}, 2048:4096, :]": "[{e}, 128:256, :]", "[{e}, 0:16, :]": "[{e}, 0:1, :]", "[{e}, 16:32, :]": "[{e}, 1:2, :]"}
+MEGATRON_DEEPSEEK_BACK = {
+    "{e:256}": "{e:8}", "129280": "1000", "{18432,18432}": "{2048,2048}", "[0:18432, :]": "[0:2048, :]",
+    "[18432:36864, :]": "[2048:4096, :]", "{2048,2048}": "{1024,1024}", "[:2048, :]": "[:1024, :]", "[2048:, :]": "[1024:, :]",
+    "[0:2048, :]": "[0:128, :]", "[2048:4096, :]": "[128:256, :]"}
 # 4 ranks have 4 copies of B and C.
 MAMBA2_BACK = {
     "{5120,5120,1024,1024,80}": "{5120,5120,512,512,80}", "[11264:11392, :]": "[10752:10880, :]",
@@ -25,11 +30,15 @@ MAMBA2_BACK = {
 
 
 class Way:
-    """The rules of both directions. `edits` are for numbers that differ from the published model's."""
+    """The rules of both directions. `edits` are for numbers that differ from the published model's. With ep, the mesh has an
+    axis of two for experts."""
 
-    def __init__(self, model, there, back, there_edits=None, back_edits=None):
-        self.model, self.there, self.back = model, there, back
+    def __init__(self, model, there, back, there_edits=None, back_edits=None, ep=1):
+        self.model, self.there, self.back, self.ep = model, there, back, ep
         self.there_edits, self.back_edits = there_edits or {}, back_edits or {}
+
+    def mesh(self, ranks):
+        return f"tp={ranks}" if self.ep == 1 else f"tp={ranks // self.ep},ep={self.ep}"
 
 
 # The extents that the rules name are the published ones. All others are small.
@@ -42,6 +51,21 @@ WAYS = {
     "megatron_qwen": lambda rng: Way(
         MegatronQwenMoe(rng, hidden=8, queries=64, keys=8, inner=768, experts=8).make(), "qwen_moe_to_megatron",
         "megatron_to_qwen_moe", {"in 4 groups": "in 8 groups", "{e:128}": "{e:8}"}, {"151936": "1000"}),
+    "expert_parallel_qwen": lambda rng: Way(
+        ExpertParallelQwenMoe(rng, hidden=8, queries=64, keys=8, inner=768, experts=8).make(), "qwen_moe_to_megatron",
+        "megatron_to_qwen_moe",
+        {"in 4 groups": "in 8 groups", "{e:128} = [tp, -]": "{e:8} = [{e}@ep, tp, -]",
+         "{e:128} = [-, tp]": "{e:8} = [{e}@ep, -, tp]", "{e:128}": "{e:8}"},
+        {"151936": "1000", "{e} = [tp{768,768}, -]": "{e:8} = [{e}@ep, tp{768,768}, -]",
+         "{e} = [-, tp]": "{e:8} = [{e}@ep, -, tp]"}, ep=2),
+    "megatron_deepseek": lambda rng: Way(
+        MegatronDeepSeek(rng).make(), "deepseek_v3_to_megatron", "megatron_to_deepseek_v3",
+        {"{e:256}": "{e:8}", "{n:3}": "{n:1}", "{n:3:61}": "{n:1:2}"}, MEGATRON_DEEPSEEK_BACK),
+    "megatron_gpt_oss": lambda rng: Way(
+        MegatronGptOss(rng, hidden=8, inner=2880, queries=64, keys=8).make(), "gpt_oss_to_megatron", "megatron_to_gpt_oss",
+        {"{e:32}": "{e:4}"}, {"{e:32}": "{e:4}", "201088": "1000"}),
+    "megatron_mamba2": lambda rng: Way(MegatronMamba2(rng).make(), "mamba2_to_megatron", "megatron_to_mamba2", {},
+                                       {"32768": "1000"}),
     "deepseek": lambda rng: Way(DeepSeek(rng).make(), "deepseek_v3_to_vllm", "vllm_to_deepseek_v3", {"{e:256}": "{e:8}"},
                                 DEEPSEEK_BACK),
     "gpt_oss": lambda rng: Way(GptOss(rng, queries=64, keys=8).make(), "gpt_oss_to_vllm", "vllm_to_gpt_oss"),
@@ -68,12 +92,19 @@ def listed(shapes, tensors):
                    for name, shape in shapes.items())
 
 
-def whole_shapes(model, ranks):
-    """The shapes of the whole tensors. A dimension is cut if half as many ranks hold more of it."""
+def whole_list(model, ranks, ep):
+    """The list of the whole tensors. A dimension is cut if half as many ranks hold more of it. One rank alone holds all of a
+    tensor. Ranks that are `ep` apart hold parts of one expert."""
     tiles = [model.of_rank(rank, ranks) for rank in range(ranks)]
-    fewer = model.of_rank(0, ranks // 2)
-    return {name: [sum(tile[name].shape[k] for tile in tiles) if fewer[name].shape[k] != extent else extent
-                   for k, extent in enumerate(array.shape)] for name, array in tiles[0].items()}
+    fewer = [model.of_rank(rank, ranks // 2) for rank in range(ep)]
+    tensors, shapes = {}, {}
+    for rank, own in enumerate(tiles):
+        for name in set(own) - set(tensors):
+            tensors[name] = own[name]
+            held = [tile[name].shape for tile in tiles[rank::ep] if name in tile]
+            shapes[name] = [sum(shape[k] for shape in held) if len(held) > 1 and fewer[rank][name].shape[k] != extent else extent
+                            for k, extent in enumerate(own[name].shape)]
+    return listed(shapes, tensors)
 
 
 def carry(folder, ranks, sources, targets):
@@ -102,10 +133,10 @@ class Back(suite.Case):
     def there_and_back(self, way, ranks=4):
         model = way.model
         files.write(self.path("model.safetensors"), model.tensors)
-        self.text("there.rules", on_mesh(edited(way.there, way.there_edits), "target", f"tp={ranks}"))
+        self.text("there.rules", on_mesh(edited(way.there, way.there_edits), "target", way.mesh(ranks)))
         self.runs("convert", "model.safetensors", "ranks", "--to", "ranks", "--rules", "there.rules")
-        self.text("back.rules", on_mesh(edited(way.back, way.back_edits), "source", f"tp={ranks}"))
-        self.text("ranks.list", listed(whole_shapes(model, ranks), model.of_rank(0, ranks)))
+        self.text("back.rules", on_mesh(edited(way.back, way.back_edits), "source", way.mesh(ranks)))
+        self.text("ranks.list", whole_list(model, ranks, way.ep))
         self.runs("convert", "ranks", "back.safetensors", "--rules", "back.rules", "--list", "ranks.list")
         self.assert_tensors(files.read(self.path("back.safetensors"))[0], model.tensors)
         self.back_in_memory(way, ranks)
@@ -117,7 +148,7 @@ class Back(suite.Case):
         sources = [model.of_rank(rank, ranks) for rank in range(ranks)]
         sources = [{name: np.ascontiguousarray(array) for name, array in own.items()} for own in sources]
         for targets in (8, 2):
-            rules = on_mesh(edited(way.back, way.back_edits), "source", f"tp={ranks}")
+            rules = on_mesh(edited(way.back, way.back_edits), "source", way.mesh(ranks))
             self.text("rows.rules", on_mesh(rules, "target", f"file={targets}"))
             self.runs("plan", "--list", "ranks.list", "--rules", "rows.rules", "--rows", "rows")
             found = [{name: np.zeros_like(array) for name, array in model.tensors.items()} for _ in range(targets)]
@@ -135,7 +166,7 @@ class Back(suite.Case):
                    for rank in range(ranks)]
         self.text("whole.list", listed({name: array.shape for name, array in model.tensors.items()}, model.tensors))
         for targets in (8, 2):
-            rules = on_mesh(edited(way.there, way.there_edits), "target", f"tp={targets}")
+            rules = on_mesh(edited(way.there, way.there_edits), "target", way.mesh(targets))
             self.text("rows.rules", f"source fsdp={ranks}\n{lines}{rules}")
             self.runs("plan", "--list", "whole.list", "--rules", "rows.rules", "--rows", "rows")
             wanted = [model.of_rank(rank, targets) for rank in range(targets)]
@@ -177,7 +208,8 @@ class Back(suite.Case):
         """Each list beside the rules of a way back is of the published model."""
         tensors = {"vllm_to_llama": 291, "megatron_to_llama": 291, "vllm_to_qwen_moe": 18867,
                    "megatron_to_qwen_moe": 18867, "vllm_to_deepseek_v3": 90427,
-                   "vllm_to_gpt_oss": 411, "vllm_to_gpt_oss_mxfp4": 459, "ranks_to_mamba2": 578}
+                   "vllm_to_gpt_oss": 411, "vllm_to_gpt_oss_mxfp4": 459, "ranks_to_mamba2": 578,
+                   "megatron_to_deepseek_v3": 45395, "megatron_to_gpt_oss": 411, "megatron_to_mamba2": 579}
         for name in tensors:
             list_name = name.split("_to_")[0] + "_" + name.split("_to_")[1]
             self.runs("plan", "--list", str(MODELS / f"{list_name}.list"), "--rules", str(MODELS / f"{name}.rules"), "--rows",

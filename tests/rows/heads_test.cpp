@@ -209,5 +209,21 @@ TEST(Owners, FollowTheNotationOfCuts) {
     EXPECT_EQ(owners("last@a", 2), "2323");  // replicated over b
 }
 
+TEST(Owners, OfNumbersThatBeginLaterAreTheOwnersOfAllNumbers) {
+    for (const char* const entry : {"{n}@a", "{n}@a[7,5]", "{n}@a/1", "{n}@a[balanced]"}) {
+        SCOPED_TRACE(entry);
+        const auto owners_of = [&](const std::string& lines) {
+            const MovedModel moved =
+                moved_model("w.{n:12} u8[2]\n", "source s=1\notherwise = -\ntarget a=2\n" + lines, 2);
+            EXPECT_EQ(moved.fault, "");
+            std::string text;
+            for (const Memory& target : moved.targets) text += target[0].empty() ? "1" : "0";
+            return text;
+        };
+        EXPECT_EQ(owners_of(fmt::format("w.{{n:5:12}} = [{}, -]\nw.{{n:5}} = [first@a, -]\n", entry)).substr(5),
+                  owners_of(fmt::format("w.{{n:12}} = [{}, -]\n", entry)).substr(5));
+    }
+}
+
 }  // namespace
 }  // namespace reshard::test

@@ -125,6 +125,8 @@ TEST(ModelRows, LookAtNumbersAsRulesDo) {
         {"*.norm = -", "l.{k:12}.norm = [tp]"},
         {"*.norm = -", "l.{k:12}.norm = [{k}@tp, -]"},
         {"*.norm = -", "l.{k:11}.norm = -"},
+        {"*.norm = -", "l.{k:2}.norm = [tp]\nl.{k:2:12}.norm = -"},
+        {"*.norm = -", "l.{k:1:12}.norm = -"},
         {"otherwise = -", "norms = - <- l.{k:12}.norm\notherwise = -"},
         {"otherwise = -", "drop l.7.norm\notherwise = -"},
         {"otherwise = -", "drop *.norm\notherwise = -"},

@@ -1,5 +1,10 @@
 // Parts in another shape, and cuts between blocks. Carries out the rows and compares each element with the element of
 // the list that is computed here, without layouts.
+#include <array>
+#include <random>
+#include <set>
+
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "rows/model_moves.hpp"
@@ -75,6 +80,73 @@ TEST(Shapes, GivePartsOfAStackADimension) {
     expect_elements(moved, 0, [](const Place& at) {
         return Element{fmt::format("e.{}.{}", at[0], at[1] == 0 ? "gate" : "up"), at[2] * 3 + at[3]};
     });
+}
+
+TEST(Shapes, MayDifferIfNoElementIsTakenTwice) {
+    // The first halves of 24 rows as 4 x 6 x 1 x 6, and the second halves by columns.
+    for (const char* const cut : {"[s, -]", "[-, s]", "[s, t]"}) {
+        SCOPED_TRACE(cut);
+        const MovedModel moved = moved_model("w u16[24,12]\n",
+                                             fmt::format("source s=2,t=2\n* = {}\ntarget tp=3\n"
+                                                         "a = [-, tp, -] <- w shape(4,6,2,6)[:, :, 0, :]\n"
+                                                         "b = [tp, -] <- w[:, 6:12]\n",
+                                                         cut),
+                                             4);
+        expect_elements(moved, 0, [](const Place& at) { return Element{"w", (at[0] * 6 + at[1]) * 12 + at[2]}; });
+        expect_elements(moved, 1, [](const Place& at) { return Element{"w", at[0] * 12 + 6 + at[1]}; });
+    }
+}
+
+// The numbers of the elements of a part, by a loop over all of them.
+std::set<Index> elements_of(std::span<const Index> shape, std::span<const std::array<Index, 3>> slices) {
+    Index count = 1;
+    for (const Index extent : shape) count *= extent;
+    std::set<Index> all;
+    for (Index number = 0; number < count; ++number) {
+        const Place at = place_of(number, shape);
+        bool taken = true;
+        for (std::size_t k = 0; k < at.size(); ++k) {
+            const auto [from, to, step] = slices[k];
+            taken = taken && from <= at[k] && at[k] < to && (at[k] - from) % step == 0;
+        }
+        if (taken) all.insert(number);
+    }
+    return all;
+}
+
+TEST(Shapes, ThatShareAnElementAreFound) {
+    const std::vector<std::vector<Index>> shapes = {{24, 12}, {288}, {4, 6, 12}, {24, 2, 6}, {6, 48}, {2, 3, 4, 3, 4}};
+    std::mt19937_64 random(3);
+    const auto below = [&](Index end) { return static_cast<Index>(random() % static_cast<std::uint64_t>(end)); };
+    int shared = 0;
+    for (int round = 0; round < 400; ++round) {
+        std::string lines;
+        std::array<std::set<Index>, 2> taken;
+        for (std::size_t part = 0; part < 2; ++part) {
+            const auto& shape = shapes[(static_cast<std::size_t>(round) + part * (1 + round % 5)) % shapes.size()];
+            std::vector<std::array<Index, 3>> slices;
+            std::vector<std::string> texts;
+            for (const Index extent : shape) {
+                const Index from = below(2) == 0 ? 0 : below(extent);
+                const Index to = below(2) == 0 ? extent : from + 1 + below(extent - from);
+                slices.push_back({from, to, 1 + below(2) * below(3)});
+                texts.push_back(fmt::format("{}:{}:{}", from, to, slices.back()[2]));
+            }
+            taken[part] = elements_of(shape, slices);
+            lines += fmt::format("{} = - <- w shape({})[{}]\n", part == 0 ? "a" : "b", fmt::join(shape, ","),
+                                 fmt::join(texts, ","));
+        }
+        std::vector<Index> both;
+        std::ranges::set_intersection(taken[0], taken[1], std::back_inserter(both));
+        const auto model = apply_rules("source s=1\n* = -\ntarget s=1\n" + lines, *parse_tensors("w u8[24,12]\n"));
+        EXPECT_EQ(model.has_value(), both.empty()) << lines;
+        if (!model) {
+            EXPECT_NE(model.error().message.find("is taken on line 4"), std::string::npos) << lines;
+        }
+        shared += both.empty() ? 0 : 1;
+    }
+    EXPECT_GT(shared, 100);
+    EXPECT_LT(shared, 380);
 }
 
 TEST(Blocks, AreWholeOnARank) {

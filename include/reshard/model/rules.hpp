@@ -31,7 +31,7 @@ struct ShardedTensor {
     /// Its own shape. With a home, `{e}@axes`, the layout has one more dimension. A layout that flattens the tensor has
     /// one dimension.
     std::vector<Index> shape = {};
-    bool padded = false;            ///< elements that no move writes are 0; the mover writes them
+    bool padded = false;  ///< elements that no move writes are 0; the mover writes them
 };
 
 /// The result of rules on a list of tensors.
@@ -68,10 +68,12 @@ struct CheckpointMapping {
 /// axes, cut: as in parse_layout;   pad := "pad" "0" "to" ["multiple" "of"] (n | axis) {"*" (n | axis)}, target only
 /// size := n | "{" n {"," n} "}";   several are one for each part
 /// owner := "{" name "}@" axes [cut] | ("first" | "last" | shard) "@" axes;   no dimension
-/// pattern := bytes of names, "*" (anything), "{" name "}" (no dot) and "{" name ":" n "}" (a number below n).
+/// pattern := bytes of names, "*" (anything), "{" name "}" (no dot), "{" name ":" n "}" (a number below n) and
+///            "{" name ":" first ":" n "}" (a number from first on and below n).
 ///
 /// In every part, * and {name} stand for the same as in the target's pattern. A {name:n} in the parts alone makes a
-/// stack of n along a new first dimension. A {name:n} in the target alone makes n tensors, each from a slice.
+/// stack of n along a new first dimension. A {name:n} in the target alone makes n tensors, each from a slice. An owner
+/// {name}@axes divides the numbers from 0 to n.
 /// `blocks n of pattern` cuts a tensor of blocks (scales) as another tensor at the same end is cut, in every dimension
 /// except the dimension of a stack. Several numbers are one for each dimension.
 /// `heads of n`: n indices are a head, and no head is cut. If there are fewer heads than shards, consecutive shards

@@ -42,7 +42,7 @@ public:
         }
         if (rule_.cut_whole) asked.parts.clear();
         if (!rule_.stack.empty()) {
-            asked.shape.insert(asked.shape.begin(), rule_.stack_count);
+            asked.shape.insert(asked.shape.begin(), rule_.stack_numbers.size());
             ++asked.along;
         }
         return asked;
@@ -90,7 +90,7 @@ private:
     // Returns the name of a missing tensor that would be a part.
     [[nodiscard]] std::string missing(std::size_t place) const {
         Bindings names = made_.names;
-        const std::string number = std::to_string(place / parts_);
+        const std::string number = std::to_string(rule_.stack_numbers.begin + static_cast<Index>(place / parts_));
         names.push_back({rule_.stack, number});
         return rule_.parts[place % parts_].pattern.written(names);
     }

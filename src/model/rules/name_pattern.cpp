@@ -12,14 +12,27 @@ namespace reshard::notation {
 
 namespace {
 
-// The most numbers that a {name:count} runs through. A larger count was probably meant as something else.
-constexpr Index count_max = Index{1} << 20;
+// The largest number of a {name:end}. A larger one was probably meant as something else.
+constexpr Index number_max = Index{1} << 20;
 
 constexpr std::array<std::string_view, 10> star_names = {"*0", "*1", "*2", "*3", "*4", "*5", "*6", "*7", "*8", "*9"};
 
 bool in_names(char byte) {
     const bool letter = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9');
     return letter || std::string_view("._-/:$@").find(byte) != std::string_view::npos;
+}
+
+// numbers := [begin ":"] end. Errors without a place.
+Result<Interval> scan_numbers_of_name(Scanner& scanner) {
+    Interval numbers;
+    RESHARD_ASSIGN(numbers.end, scanner.integer("how many there are"));
+    if (scanner.take(':')) {
+        numbers.begin = numbers.end;
+        RESHARD_ASSIGN(numbers.end, scanner.integer("where the numbers end"));
+    }
+    if (numbers.size() < 1) return fail(Code::syntax, "at least one number");
+    if (numbers.end > number_max) return fail(Code::unsupported, fmt::format("a number of more than {}", number_max));
+    return numbers;
 }
 
 }  // namespace
@@ -36,6 +49,11 @@ Index number_below(std::string_view text, Index count) {
     return error == std::errc() && end == text.data() + text.size() && plain && number < count ? number : -1;
 }
 
+Index number_in(std::string_view text, Interval numbers) {
+    const Index number = number_below(text, numbers.end);
+    return number < numbers.begin ? -1 : number;
+}
+
 Result<NamePattern> NamePattern::scan(Scanner& scanner) {
     NamePattern pattern;
     std::size_t at = scanner.place();
@@ -45,7 +63,7 @@ Result<NamePattern> NamePattern::scan(Scanner& scanner) {
     while (at < text.size()) {
         if (text[at] == '*') {
             if (stars == star_names.size()) return scanner.error(Code::unsupported, "more than ten *", at);
-            pattern.tokens_.push_back({Token::Kind::star, star_names[stars++], 0});
+            pattern.tokens_.push_back({Token::Kind::star, star_names[stars++]});
             ++at;
         } else if (text[at] == '{') {
             Scanner inner(text.substr(0, text.find('}', at) + 1));
@@ -54,22 +72,19 @@ Result<NamePattern> NamePattern::scan(Scanner& scanner) {
             const std::string_view name = inner.word();
             if (name.empty()) return scanner.error(Code::syntax, "expected a name", name_at);
             if (pattern.find(name) != nullptr) return scanner.error(Code::syntax, "a name stands twice", name_at);
-            Index count = 0;
+            Interval numbers;
             if (inner.take(':')) {
-                const std::size_t count_at = inner.place();
-                RESHARD_ASSIGN(count, scanner.at(inner.integer("how many there are"), count_at));
-                if (count < 1) return scanner.error(Code::syntax, "at least one", count_at);
-                if (count > count_max)
-                    return scanner.error(Code::unsupported, fmt::format("more than {}", count_max), count_at);
+                const std::size_t numbers_at = inner.place();
+                RESHARD_ASSIGN(numbers, scanner.at(scan_numbers_of_name(inner), numbers_at));
             }
             if (!inner.take('}')) return scanner.error(Code::syntax, "expected '}'", inner.offset());
-            pattern.tokens_.push_back({Token::Kind::word, name, count});
+            pattern.tokens_.push_back({Token::Kind::word, name, numbers});
             at = inner.offset();
         } else {
             const std::size_t first = at;
             while (at < text.size() && in_names(text[at])) ++at;
             if (at == first) break;
-            pattern.tokens_.push_back({Token::Kind::text, text.substr(first, at - first), 0});
+            pattern.tokens_.push_back({Token::Kind::text, text.substr(first, at - first)});
         }
     }
     if (at == begin) return scanner.error(Code::syntax, "expected a name, or a pattern of names", begin);
@@ -83,9 +98,9 @@ const NamePattern::Token* NamePattern::find(std::string_view name) const {
     return found == tokens_.end() ? nullptr : &*found;
 }
 
-void NamePattern::set_count(std::string_view name, Index count) {
+void NamePattern::set_numbers(std::string_view name, Interval numbers) {
     for (Token& token : tokens_)
-        if (token.kind == Token::Kind::word && token.text == name) token.count = count;
+        if (token.kind == Token::Kind::word && token.text == name) token.numbers = numbers;
 }
 
 namespace {
@@ -107,7 +122,7 @@ public:
         for (std::size_t end = star ? place : place + 1; end <= name_.size(); ++end) {
             if (!star && name_[end - 1] == '.') break;
             const std::string_view value = name_.substr(place, end - place);
-            if (next.count > 0 && number_below(value, next.count) < 0) continue;
+            if (next.counts() && number_in(value, next.numbers) < 0) continue;
             bindings_.push_back({next.text, value});
             if (from(token + 1, end)) return true;
             bindings_.pop_back();

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "reshard/planner/tile.hpp"
 #include "src/text/scanner.hpp"
 
 namespace reshard::notation {
@@ -27,17 +28,18 @@ public:
         enum class Kind { text, star, word };
         Kind kind = Kind::text;
         std::string_view text;  ///< the text itself, or the name
-        Index count = 0;        ///< of {name:count}; 0: no number
+        Interval numbers = {};  ///< of {name:end} and {name:begin:end}; empty: any text
+        [[nodiscard]] bool counts() const { return numbers.size() > 0; }
         friend bool operator==(const Token&, const Token&) = default;
     };
 
-    /// Reads the longest pattern at the scanner's place. The text must outlive it. Errors: syntax, unsupported (a count
-    /// of more than 2^20).
+    /// Reads the longest pattern at the scanner's place. The text must outlive it. Errors: syntax, unsupported (a
+    /// number of more than 2^20).
     [[nodiscard]] static Result<NamePattern> scan(Scanner& scanner);
 
     [[nodiscard]] std::span<const Token> tokens() const { return tokens_; }
     [[nodiscard]] const Token* find(std::string_view name) const;  ///< the * or {name} of that name, or null
-    void set_count(std::string_view name, Index count);            ///< if the pattern has that name
+    void set_numbers(std::string_view name, Interval numbers);     ///< if the pattern has that name
 
     /// Sets the values of the pattern's names in `name`, in their order. Returns false if the pattern does not fit. If
     /// several ways fit, the first * or {name} is as short as possible, then the second.
@@ -68,5 +70,8 @@ private:
 
 /// Reads a number without leading zeros. Returns -1 unless the text is one and it is below `count`.
 [[nodiscard]] Index number_below(std::string_view text, Index count);
+
+/// The same, for the numbers of an interval.
+[[nodiscard]] Index number_in(std::string_view text, Interval numbers);
 
 }  // namespace reshard::notation

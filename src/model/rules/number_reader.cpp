@@ -31,7 +31,7 @@ public:
         seen_[key] = true;
         const Token& next = tokens_[token];
         if (next.kind == Token::Kind::text) return read_text(token, at);
-        return next.count > 0 ? read_count(token, at) : read_wild(token, at);
+        return next.counts() ? read_number(token, at) : read_wild(token, at);
     }
 
 private:
@@ -44,7 +44,7 @@ private:
         return read(token + 1, at + text.size());
     }
 
-    bool read_count(std::size_t token, std::size_t at) {
+    bool read_number(std::size_t token, std::size_t at) {
         for (std::size_t end = at; end < name_.size(); ++end) {
             if (end == place_) return true;
             if (!is_digit(name_[end])) return false;

@@ -11,7 +11,7 @@ public:
     explicit NumberReader(const RuleText& rules);
 
     /// True if some rule may tell apart names that differ only in the number at `place`: a pattern may match the number
-    /// by text, by a {name:count} or in several parts, or a layout mentions the {name} that matches it. If false, each
+    /// by text, by a {name:end} or in several parts, or a layout mentions the {name} that matches it. If false, each
     /// rule matches all these names or none, with the number within one * or {name}. May be true without need.
     [[nodiscard]] bool reads(std::string_view name, std::size_t place) const;
 

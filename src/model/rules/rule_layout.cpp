@@ -262,10 +262,11 @@ private:
         RESHARD_CHECK(scanner_.expect('@'));
         RESHARD_TRY(auto& atoms, scan_dim_axes(scanner_, layout_.mesh, used_));
         const NamePattern::Token* const token = rule_.pattern ? rule_.pattern->find(name) : nullptr;
-        if (token == nullptr || token->count == 0)
+        if (token == nullptr || !token->counts())
             return scanner_.error(Code::syntax, fmt::format("the pattern counts no {{{}}}", name), begin);
-        const Index number = number_below(value_in(*asked_.names, name), token->count);
-        Dim all(token->count, canonical(atoms));
+        // Lines of {n:3} and {n:3:61} of one model must agree, so the count begins at 0.
+        const Index number = number_in(value_in(*asked_.names, name), token->numbers);
+        Dim all(token->numbers.end, canonical(atoms));
         if (scanner_.take('/')) {
             const std::size_t place = scanner_.place();
             RESHARD_TRY(const auto& block, scanner_.integer("the numbers of a block"));

@@ -284,26 +284,26 @@ private:
         for (const RulePart& part : rule.parts) RESHARD_CHECK(agree_on_counts(rule, part));
         for (RulePart& part : rule.parts)
             for (const NamePattern::Token& token : rule.pattern->tokens())
-                if (token.count > 0) part.pattern.set_count(token.text, token.count);
+                if (token.counts()) part.pattern.set_numbers(token.text, token.numbers);
         for (const RulePart& part : rule.parts) {
             for (const NamePattern::Token& token : rule.pattern->tokens())
-                if (token.kind != NamePattern::Token::Kind::text && token.count == 0 && !part.pattern.find(token.text))
+                if (token.kind != NamePattern::Token::Kind::text && !token.counts() && !part.pattern.find(token.text))
                     return scanner_.error(Code::syntax, fmt::format("no {}, which the target has", spelled(token)),
                                           part.offset);
             for (const NamePattern::Token& token : part.pattern.tokens()) {
                 if (token.kind == NamePattern::Token::Kind::text || rule.pattern->find(token.text)) continue;
-                if (token.count == 0)
+                if (!token.counts())
                     return scanner_.error(Code::syntax,
                                           fmt::format("{} has no count, and the target has none", spelled(token)),
                                           part.offset);
                 if (!rule.stack.empty() && rule.stack != token.text)
                     return scanner_.error(Code::unsupported, "a stack over two names", part.offset);
                 rule.stack = token.text;
-                rule.stack_count = token.count;
+                rule.stack_numbers = token.numbers;
             }
             for (const Slice& slice : part.slices.value_or(std::vector<Slice>{})) {
                 const NamePattern::Token* const said = slice.name.empty() ? nullptr : rule.pattern->find(slice.name);
-                if (slice.drops && !slice.indices && (said == nullptr || said->count == 0))
+                if (slice.drops && !slice.indices && (said == nullptr || !said->counts()))
                     return scanner_.error(Code::syntax, "the target counts no name of this slice", part.offset);
             }
         }
@@ -320,10 +320,11 @@ private:
     Result<void> agree_on_counts(Rule& rule, const RulePart& part) {
         for (const NamePattern::Token& token : part.pattern.tokens()) {
             const NamePattern::Token* const said = rule.pattern->find(token.text);
-            if (token.kind != NamePattern::Token::Kind::word || said == nullptr || token.count == 0) continue;
-            if (said->count != 0 && said->count != token.count)
-                return scanner_.error(Code::syntax, fmt::format("{{{}}} has two counts", token.text), part.offset);
-            rule.pattern->set_count(token.text, token.count);
+            if (token.kind != NamePattern::Token::Kind::word || said == nullptr || !token.counts()) continue;
+            if (said->counts() && said->numbers != token.numbers)
+                return scanner_.error(Code::syntax, fmt::format("{{{}}} has two ranges of numbers", token.text),
+                                      part.offset);
+            rule.pattern->set_numbers(token.text, token.numbers);
         }
         return {};
     }

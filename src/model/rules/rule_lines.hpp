@@ -64,12 +64,12 @@ struct Rule {
     std::optional<BlocksOf> blocks;  ///< in place of entries
     std::optional<DType> cast = {};  ///< as bf16: the element type of the target
     std::size_t cast_offset = 0;
-    std::vector<RulePart> parts;  ///< empty: the tensor of the same name
-    bool cut_whole = false;       ///< ++
-    std::size_t along = 0;        ///< the dimension in which parts follow each other, without that of a stack
-    Index groups = 1;             ///< in n groups: each group has its share of every part
-    std::string_view stack = {};  ///< the name over which parts are stacked, if any
-    Index stack_count = 1;
+    std::vector<RulePart> parts;      ///< empty: the tensor of the same name
+    bool cut_whole = false;           ///< ++
+    std::size_t along = 0;            ///< the dimension in which parts follow each other, without that of a stack
+    Index groups = 1;                 ///< in n groups: each group has its share of every part
+    std::string_view stack = {};      ///< the name over which parts are stacked, if any
+    Interval stack_numbers = {0, 1};  ///< the values of that name
 };
 
 struct RuleEnd {

@@ -112,19 +112,19 @@ private:
         for (const NamePattern::Token& token : rule.pattern->tokens())
             if (token.kind == NamePattern::Token::Kind::word && from.pattern.find(token.text) == nullptr) {
                 free.push_back(&token);
-                all = saturating_multiply(all, token.count);
+                all = saturating_multiply(all, token.numbers.size());
             }
         if (all > split_max)
             return rule.line.error(Code::unsupported, fmt::format("more than {} tensors of one", split_max),
                                    rule.offset);
-        const Index stacked = number_below(value_in(names_, rule.stack), rule.stack_count);
+        const Index stacked = number_in(value_in(names_, rule.stack), rule.stack_numbers) - rule.stack_numbers.begin;
         const auto place = static_cast<std::size_t>(std::max<Index>(stacked, 0)) * rule.parts.size() + part;
         Bindings names = names_;
         for (Index i = 0; i < all; ++i) {
             names.resize(names_.size());
             for (Index rest = i; const NamePattern::Token* token : free) {
-                names.push_back({token->text, spelled(rest % token->count)});
-                rest /= token->count;
+                names.push_back({token->text, spelled(token->numbers.begin + rest % token->numbers.size())});
+                rest /= token->numbers.size();
             }
             auto taken = sliced(tensor, tensors_[tensor], number, from, names);
             if (!taken) return rule.line.error(taken.error().code, taken.error().message, from.offset);
@@ -155,10 +155,10 @@ private:
         const auto [found, fresh] = by_name_.emplace(name, made_.size());
         if (fresh) {
             const std::size_t parts = std::max<std::size_t>(rule.parts.size(), 1);
-            if (saturating_multiply(rule.stack_count, static_cast<Index>(parts)) > made_max)
+            if (saturating_multiply(rule.stack_numbers.size(), static_cast<Index>(parts)) > made_max)
                 return rule.line.error(Code::unsupported, fmt::format("more than {} parts", made_max), rule.offset);
             made_.push_back({taken.rule, own, {}, {}, {}});
-            made_.back().parts.resize(parts * static_cast<std::size_t>(rule.stack_count));
+            made_.back().parts.resize(parts * static_cast<std::size_t>(rule.stack_numbers.size()));
             model_.targets.push_back({name, nullptr});
         }
         Made& made = made_[found->second];
@@ -183,7 +183,7 @@ private:
     Result<void> taken_once(std::size_t tensor) {
         for (std::size_t i = 0; i < taken_.size(); ++i)
             for (std::size_t j = 0; j < i; ++j)
-                if (!also(taken_[i]) && !also(taken_[j]) && overlap(taken_[i], taken_[j]))
+                if (!also(taken_[i]) && !also(taken_[j]) && overlap(taken_[i], taken_[j], tensors_[tensor].shape))
                     return line_of(taken_[i]).error(
                         Code::mismatch,
                         fmt::format("'{}' is taken on line {}{}, too (a line may begin with 'also')",

@@ -139,8 +139,88 @@ Result<Taken> sliced(std::size_t tensor, const ListedTensor& listed, std::size_t
     return std::move(taken);
 }
 
-bool overlap(const Taken& a, const Taken& b) {
-    if (!a.sides || !b.sides || a.view != b.view || *a.sides == *b.sides) return true;
+namespace {
+
+// The elements of a part, by their numbers in row-major order.
+class Elements {
+public:
+    Elements(const Taken& taken, std::span<const Index> shape)
+        : sides_(*taken.sides), inner_(sides_.size() + 1, 1), full_(sides_.size()) {
+        const std::span<const Index> extents = taken.view.empty() ? shape : std::span<const Index>(taken.view);
+        for (std::size_t k = sides_.size(); k-- > 0;) {
+            inner_[k] = inner_[k + 1] * extents[k];
+            if (sides_[k].size() == extents[k] && full_ == k + 1) full_ = k;
+            empty_ = empty_ || sides_[k].size() == 0;
+        }
+    }
+
+    [[nodiscard]] Index runs() const {
+        if (empty_) return 0;
+        Index runs = 1;
+        for (std::size_t k = 0; k < full_; ++k)
+            runs = saturating_multiply(runs, k + 1 < full_ ? sides_[k].size() : sides_[k].count);
+        return runs;
+    }
+
+    // Tells whether some run satisfies `found`. Every element is in one run.
+    template <class Found>
+    bool any_run(const Found& found) const {
+        return !empty_ && any_run(found, 0, 0);
+    }
+
+    // Tells whether a number from `run.begin` to `run.end` is an element.
+    [[nodiscard]] bool meet(Interval run) const { return !empty_ && meet(run, 0); }
+
+private:
+    template <class Found>
+    bool any_run(const Found& found, std::size_t k, Index begin) const {
+        if (k == full_) return found(Interval{begin, begin + inner_[k]});
+        const Windows& side = sides_[k];
+        for (Index window = 0; window < side.count; ++window) {
+            const Index first = side.begin + window * side.period;
+            const Interval run{begin + first * inner_[k + 1], begin + (first + side.width) * inner_[k + 1]};
+            if (k + 1 == full_ && found(run)) return true;
+            for (Index at = run.begin; k + 1 < full_ && at < run.end; at += inner_[k + 1])
+                if (any_run(found, k + 1, at)) return true;
+        }
+        return false;
+    }
+
+    // `run` is within one index of the dimension before k, and counts from its first element.
+    [[nodiscard]] bool meet(Interval run, std::size_t k) const {
+        if (run.size() <= 0) return false;
+        if (k == sides_.size()) return true;
+        const Index inner = inner_[k + 1];
+        const Index first = run.begin / inner;
+        const Index last = (run.end - 1) / inner;
+        const auto within = [&](Index index) {
+            const Interval part{std::max<Index>(run.begin - index * inner, 0),
+                                std::min(run.end - index * inner, inner)};
+            return notation::meet(sides_[k], index, index + 1) && meet(part, k + 1);
+        };
+        if (within(first) || (last > first && within(last))) return true;
+        return last > first + 1 && notation::meet(sides_[k], first + 1, last);
+    }
+
+    const std::vector<Windows>& sides_;
+    std::vector<Index> inner_;  // inner_[k]: elements of the dimensions from k on
+    std::size_t full_;          // the dimensions from here on are taken whole
+    bool empty_ = false;
+};
+
+constexpr Index runs_max = Index{1} << 20;
+
+bool overlap_in_two_shapes(const Elements& a, const Elements& b) {
+    if (a.runs() > b.runs()) return overlap_in_two_shapes(b, a);
+    return a.runs() > runs_max || a.any_run([&](Interval run) { return b.meet(run); });
+}
+
+}  // namespace
+
+bool overlap(const Taken& a, const Taken& b, std::span<const Index> shape) {
+    if (!a.sides || !b.sides) return true;
+    if (a.view != b.view) return overlap_in_two_shapes({a, shape}, {b, shape});
+    if (*a.sides == *b.sides) return true;
     for (std::size_t k = 0; k < a.sides->size(); ++k)
         if (!meet((*a.sides)[k], (*b.sides)[k])) return false;
     return true;

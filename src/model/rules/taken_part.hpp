@@ -37,7 +37,8 @@ struct Taken {
 [[nodiscard]] Result<Taken> sliced(std::size_t tensor, const ListedTensor& listed, std::size_t rule,
                                    const RulePart& part, const Bindings& names);
 
-/// Tells whether two parts of one tensor share an element. Parts in two shapes may share one.
-[[nodiscard]] bool overlap(const Taken& a, const Taken& b);
+/// Tells whether two parts of one tensor share an element. `shape` is the tensor's. Parts in two shapes are compared
+/// run by run. True if both have more than 2^20 runs.
+[[nodiscard]] bool overlap(const Taken& a, const Taken& b, std::span<const Index> shape);
 
 }  // namespace reshard::notation

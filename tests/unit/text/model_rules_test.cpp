@@ -280,6 +280,50 @@ TEST(ModelRules, AnOwnerThatDoesNotExistIsAnError) {
               "  w.{n:2} = [{n}@x, last@x, -]\n                         ^");
 }
 
+TEST(ModelRules, NumbersMayBeginAnywhere) {
+    const std::string list = "l.{n:13}.norm u8[4]\nother u8[4]\n";
+    const auto names = [&](const std::string& lines) {
+        const auto model = applied(list, "source x=2\n* = [x]\ntarget x=2\n" + lines);
+        if (!model) return describe(model.error());
+        std::string text;
+        for (const ShardedTensor& tensor : model->targets) text += tensor.name + " ";
+        return text;
+    };
+    EXPECT_EQ(
+        names("first.{n:3} = - <- l.{n}.norm\nrest.{n:3:13} = - <- l.{n:3:13}.norm\nother = -\n"),
+        "first.0 first.1 first.2 rest.3 rest.4 rest.5 rest.6 rest.7 rest.8 rest.9 rest.10 rest.11 rest.12 other ");
+    EXPECT_EQ(names("stack = [-, x] <- l.{n:3:13}.norm\notherwise = -\n"), "l.0.norm l.1.norm l.2.norm stack other ");
+    EXPECT_EQ(names("l.{n:3:13}.norm = -\nother = -\n").substr(0, 64),
+              "line 3 of the rules: no line of the target takes 'l.0.norm' (a l");
+}
+
+TEST(ModelRules, AStackOfNumbersThatBeginLaterHasThemInOrder) {
+    EXPECT_EQ(said("w.9 u8[4]\nw.10 u8[4]\nw.8 u8[4]\n", "source x=2\n* = -\ntarget x=2\nw = [-, x] <- w.{n:8:11}\n"),
+              "w.8 u8[4] -> w(0:1,0:4) u8[3,4@x]\n"
+              "w.9 u8[4] -> w(1:2,0:4) u8[3,4@x]\n"
+              "w.10 u8[4] -> w(2:3,0:4) u8[3,4@x]\n");
+    EXPECT_EQ(said("w.9 u8[4]\nw.8 u8[4]\n", "source x=2\n* = -\ntarget x=2\nw = [-, x] <- w.{n:8:11}\n"),
+              "line 4 of the rules: 'w' lacks 'w.10'\n"
+              "  w = [-, x] <- w.{n:8:11}\n                ^");
+    // One tensor for each number, from the index of that number.
+    EXPECT_EQ(said("w u8[4,2]\n", "source x=2\n* = -\ntarget x=2\nw.{n:1:3} = - <- w[{n}, :]\n"),
+              "w(1:2,0:2) u8[4,2] -> w.1 u8[2]\n"
+              "w(2:3,0:2) u8[4,2] -> w.2 u8[2]\n");
+}
+
+TEST(ModelRules, NumbersThatDoNotFitAreErrors) {
+    const auto error = [&](const std::string& line) {
+        const std::string text = said("w.0 u8[4]\nw.1 u8[4]\n", "source x=2\n* = -\ntarget x=2\n" + line + "\n");
+        return text.substr(0, text.find('\n'));
+    };
+    EXPECT_EQ(error("w.{n:3:3} = -"), "line 4 of the rules: at least one number");
+    EXPECT_EQ(error("w.{n:0} = -"), "line 4 of the rules: at least one number");
+    EXPECT_EQ(error("w.{n:3:2} = -"), "line 4 of the rules: at least one number");
+    EXPECT_EQ(error("w.{n:0:1048577} = -"), "line 4 of the rules: a number of more than 1048576");
+    EXPECT_EQ(error("w.{n:1:} = -"), "line 4 of the rules: expected where the numbers end, a number");
+    EXPECT_EQ(error("v.{n:1:2} = - <- w.{n:2}"), "line 4 of the rules: {n} has two ranges of numbers");
+}
+
 TEST(ModelRules, TheRowsOfAFusedModelAreAskedAtOnce) {
     const auto model =
         applied("q u8[4,2]\nk u8[2,2]\n", "source x=2\n* = [x, -]\ntarget x=2[2,3]\nqk = [x, -] <- q + k\n");

@@ -119,7 +119,7 @@ TEST(RuleMistakes, NameTheTensorTheAxisAndTheLine) {
         // An element that is taken twice.
         {qk, "a = - <- q[0:2, :]\nb = - <- q[1:3, :]",
          "line 5 of the rules: 'q' is taken on line 4, too (a line may begin with 'also')"},
-        {qk, "a = - <- q shape(2,12,3)[0, :, :]\nb = - <- q shape(72)[36:72]",
+        {qk, "a = - <- q shape(2,12,3)[0, :, :]\nb = - <- q shape(72)[35:72]",
          "line 5 of the rules: 'q' is taken on line 4 in another shape, too (a line may begin with 'also')"},
         // A shape that does not fit.
         {qk, "a = - <- q shape(5,-1)", "'q' has shape (24,3), and its elements do not fill the shape (5,-1)"},
