@@ -55,6 +55,13 @@ module reshard
     type, extends(held), public :: reshard_halo
     end type
 
+    ! The boxes that each rank has and wants, ready to be exchanged any number of times.
+    type, extends(held), public :: reshard_boxes
+    end type
+    ! An array that is rebuilt from the replicas that are left when devices are lost.
+    type, extends(held), public :: reshard_rebuild
+    end type
+
     ! Memory of the program's while peers reach it without a copy.
     type, extends(held), public :: reshard_registration
     end type
@@ -70,6 +77,27 @@ module reshard
         integer(c_int32_t) :: cast = 0, pad = 0
         type(c_ptr) :: fill = c_null_ptr, permute = c_null_ptr
         integer(c_int64_t) :: permute_count = 0
+    end type
+
+    ! The boxes of one rank (struct reshard_rank_boxes).
+    type, bind(c) :: rank_boxes
+        integer(c_size_t) :: size = 0
+        type(c_ptr) :: have = c_null_ptr
+        integer(c_int64_t) :: have_count = 0
+        type(c_ptr) :: want = c_null_ptr
+        integer(c_int64_t) :: want_count = 0
+        type(c_ptr) :: have_places = c_null_ptr, want_places = c_null_ptr
+    end type
+
+    ! The memory of one array (struct reshard_buffers).
+    type, bind(c) :: buffers
+        integer(c_size_t) :: size = 0
+        type(c_ptr) :: source = c_null_ptr, donated = c_null_ptr
+        integer(c_int64_t) :: source_bytes = 0
+        type(c_ptr) :: target = c_null_ptr
+        integer(c_int64_t) :: target_bytes = 0
+        type(c_ptr) :: workspace = c_null_ptr
+        integer(c_int64_t) :: workspace_bytes = 0
     end type
 
     ! Moves this rank's tile of `source` from `in` to its tile of `target` in `out`, contiguous arrays of any rank and of
@@ -99,6 +127,18 @@ module reshard
         module procedure sum_r32, sum_r64, sum_c32, sum_c64, sum_i32, sum_i64
     end interface
 
+    ! Copies owned boxes to all wanted boxes: (boxes, have, want, error). Both arrays are contiguous, of any rank, and hold
+    ! the boxes of this rank one after another. In each box the last dimension of the shape is the fastest. Collective.
+    interface reshard_boxes_run
+        module procedure boxes_r32, boxes_r64, boxes_c32, boxes_c64, boxes_i32, boxes_i64
+    end interface
+
+    ! Rebuilds an array: (rebuild, in, out, error). `in` is this rank's tile before the loss, of size 0 if it is lost or if
+    ! the rank had none. `out` gets the tile afterwards. Collective.
+    interface reshard_rebuild_run
+        module procedure rebuild_r32, rebuild_r64, rebuild_c32, rebuild_c64, rebuild_i32, rebuild_i64
+    end interface
+
     ! Makes an array of the program's, contiguous and of any rank, as fast as there is: (backend, array, registration,
     ! error). Before a loop; reshard_registration_end before it is deallocated. Not collective.
     interface reshard_memory_register
@@ -110,7 +150,8 @@ module reshard
         reshard_tile_count, reshard_machine_make, reshard_plan_make, reshard_plan_parse, reshard_plan_text, &
         reshard_plan_table, reshard_plan_verdict, reshard_schedule_rows, reshard_backend_make, &
         reshard_executor_make, reshard_clear, reshard_halo_layout_parse, reshard_halo_array, reshard_halo_make, &
-        reshard_halo_fill, reshard_halo_sum
+        reshard_halo_fill, reshard_halo_sum, reshard_boxes_make, reshard_boxes_received_bytes, reshard_boxes_run, &
+        reshard_rebuild_make, reshard_rebuild_received_bytes, reshard_rebuild_run
 
     include 'reshard_c.inc'
 
@@ -387,6 +428,127 @@ contains
         end if
         call report(error)
         if (c_associated(halo%handle) .and. own /= dtype) call refuse(reshard_mismatch, &
+            'the elements are '//dtype//', those of the layout '//own, error)
+    end subroutine
+
+    ! Boxes that ranks name.
+
+    ! Collective: each rank gives its own boxes of an array with these extents, slowest first. have(:, k, i) are the first
+    ! and the last index of owned box i in dimension k, from 1; want(:, k, i) the same of wanted box i. A last index before
+    ! the first makes a box empty. Wanted boxes may overlap.
+    subroutine reshard_boxes_make(backend, dtype, shape, have, want, boxes, error)
+        type(reshard_backend), intent(in) :: backend
+        character(*), intent(in) :: dtype
+        integer(int64), intent(in) :: shape(:), have(:, :, :), want(:, :, :)
+        type(reshard_boxes), intent(out) :: boxes
+        type(reshard_error), intent(out) :: error
+        integer(c_int64_t), allocatable, target :: owned(:, :, :), wanted(:, :, :)
+        integer(c_int64_t), allocatable :: extents(:)
+        type(rank_boxes) :: own
+        logical :: fits
+        fits = all([size(have, 1), size(want, 1)] == 2) .and. all([size(have, 2), size(want, 2)] == size(shape))
+        owned = have
+        wanted = want
+        extents = shape
+        own%size = c_sizeof(own)
+        own%have_count = size(have, 3)
+        own%want_count = size(want, 3)
+        if (size(owned) > 0) then
+            owned(1, :, :) = owned(1, :, :) - 1
+            own%have = c_loc(owned)
+        end if
+        if (size(wanted) > 0) then
+            wanted(1, :, :) = wanted(1, :, :) - 1
+            own%want = c_loc(wanted)
+        end if
+        if (.not. fits) own%size = 0  ! refused by this rank, and told to all
+        error%code = c_boxes_make(backend%handle, dtype//c_null_char, extents, size(extents, kind=c_int64_t), own, &
+            boxes%handle, error%why)
+        call report(error)
+        if (c_associated(backend%handle) .and. .not. fits) call refuse(reshard_mismatch, &
+            'have and want are arrays (2, dimensions of the shape, boxes)', error)
+    end subroutine
+
+    ! Bytes that a run brings to this rank from others, the fewest possible.
+    function reshard_boxes_received_bytes(boxes) result(bytes)
+        type(reshard_boxes), intent(in) :: boxes
+        integer(int64) :: bytes
+        bytes = c_boxes_received_bytes(boxes%handle)
+    end function
+
+    ! Elements of another type than the boxes' are refused by this rank: NULL is told to all that wait for it.
+    subroutine boxes_any(boxes, dtype, have, have_bytes, want, want_bytes, error)
+        type(reshard_boxes), intent(in) :: boxes
+        character(*), intent(in) :: dtype
+        type(c_ptr), intent(in) :: have, want
+        integer(c_int64_t), intent(in) :: have_bytes, want_bytes
+        type(reshard_error), intent(out) :: error
+        character(:), allocatable :: own
+        own = text_of(c_boxes_dtype(boxes%handle))
+        if (own == dtype) then
+            error%code = c_boxes_run(boxes%handle, have, have_bytes, want, want_bytes, error%why)
+        else
+            error%code = c_boxes_run(boxes%handle, c_null_ptr, 1_c_int64_t, c_null_ptr, 1_c_int64_t, error%why)
+        end if
+        call report(error)
+        if (c_associated(boxes%handle) .and. own /= dtype) call refuse(reshard_mismatch, &
+            'the elements are '//dtype//', those of the boxes '//own, error)
+    end subroutine
+
+    ! Rebuilds.
+
+    ! Collective. The tiles of the devices in `lost` are gone. Both layouts name devices as before the loss. devices(r + 1)
+    ! is the device that rank r is; if it is not given, rank r is device r.
+    subroutine reshard_rebuild_make(backend, source, target, lost, rebuild, error, devices)
+        type(reshard_backend), intent(in) :: backend
+        type(reshard_layout), intent(in) :: source, target
+        integer, intent(in) :: lost(:)
+        type(reshard_rebuild), intent(out) :: rebuild
+        type(reshard_error), intent(out) :: error
+        integer, intent(in), optional :: devices(:)
+        integer(c_int64_t), allocatable :: gone(:)
+        integer(c_int64_t), allocatable, target :: named(:)
+        type(c_ptr) :: first
+        logical :: fits
+        gone = lost
+        first = c_null_ptr
+        fits = .true.
+        if (present(devices)) then
+            named = devices
+            fits = size(devices, kind=c_int64_t) == c_backend_size(backend%handle)
+            if (fits) first = c_loc(named)
+        end if
+        error%code = c_rebuild_make(backend%handle, [source%handle], [target%handle], merge(1_c_int64_t, -1_c_int64_t, fits), &
+            gone, size(gone, kind=c_int64_t), first, rebuild%handle, error%why)
+        call report(error)
+        if (c_associated(backend%handle) .and. .not. fits) call refuse(reshard_mismatch, &
+            'devices names one device for each rank', error)
+    end subroutine
+
+    ! Bytes that a run brings to this rank from others, the fewest possible.
+    function reshard_rebuild_received_bytes(rebuild) result(bytes)
+        type(reshard_rebuild), intent(in) :: rebuild
+        integer(int64) :: bytes
+        bytes = c_rebuild_received_bytes(rebuild%handle)
+    end function
+
+    subroutine rebuild_any(rebuild, dtype, in, in_bytes, out, out_bytes, error)
+        type(reshard_rebuild), intent(in) :: rebuild
+        character(*), intent(in) :: dtype
+        type(c_ptr), intent(in) :: in, out
+        integer(c_int64_t), intent(in) :: in_bytes, out_bytes
+        type(reshard_error), intent(out) :: error
+        character(:), allocatable :: own
+        type(buffers) :: memory(1)
+        own = text_of(c_rebuild_dtype(rebuild%handle, 0_c_int64_t))
+        if (own == dtype) memory(1)%size = c_sizeof(memory(1))  ! else refused by this rank, and told to all
+        memory(1)%source = in
+        memory(1)%source_bytes = in_bytes
+        memory(1)%target = out
+        memory(1)%target_bytes = out_bytes
+        error%code = c_rebuild_run(rebuild%handle, memory, 1_c_int64_t, error%why)
+        call report(error)
+        if (c_associated(rebuild%handle) .and. own /= dtype) call refuse(reshard_mismatch, &
             'the elements are '//dtype//', those of the layout '//own, error)
     end subroutine
 

@@ -8,10 +8,12 @@
 ///   reshard_plan_make(source, target, NULL, &plan, &error);                         c/plan.h
 ///   reshard_redistribute(backend, source, target, in, in_bytes, out, out_bytes, &error);   c/run.h
 ///   reshard_halo_fill(halo, array, bytes, &error);                                  c/halo.h
+///   reshard_boxes_run(boxes, have, have_bytes, want, want_bytes, &error);           c/boxes.h
 #ifndef RESHARD_C_H
 #define RESHARD_C_H
 
 #include "reshard/c/base.h"
+#include "reshard/c/boxes.h"
 #include "reshard/c/change.h"
 #include "reshard/c/digest.h"
 #include "reshard/c/halo.h"

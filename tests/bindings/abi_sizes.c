@@ -33,6 +33,7 @@ int main(void) {
     SIZE(reshard_storage), LAST(reshard_storage, dims);
     SIZE(reshard_sizes), LAST(reshard_sizes, footprint_bytes);
     SIZE(reshard_buffers), LAST(reshard_buffers, workspace_bytes);
+    SIZE(reshard_rank_boxes), LAST(reshard_rank_boxes, want_places);
 #ifdef RESHARD_HAS_FILES
     SIZE(reshard_files_options), LAST(reshard_files_options, scratch);
     SIZE(reshard_files_converted), LAST(reshard_files_converted, passes);

@@ -19,6 +19,7 @@ program fortran_test
     call plans()
     call registered()
     call halos()
+    call boxes_and_rebuilds()
     call errors()
     call reshard_clear(MPI_COMM_WORLD, error)
     call expect(error%code == reshard_ok, 'clear')
@@ -304,6 +305,68 @@ contains
         call expect(error%code == reshard_syntax .and. error%offset == 8, 'no cells')
         call reshard_release(halo)
         call reshard_release(columns)
+        call reshard_release(backend)
+    end subroutine
+
+    ! Rank r owns columns 2r+1 and 2r+2 of a(3, 8), with a(i, j) = 100 i + j, and wants all of row r mod 3 + 1. Then rank 2
+    ! loses its tile, and the replica of rank 0 gives it back.
+    subroutine boxes_and_rebuilds()
+        type(reshard_backend) :: backend
+        type(reshard_boxes) :: boxes
+        type(reshard_rebuild) :: rebuild
+        type(reshard_mesh) :: pairs
+        type(reshard_layout) :: halves
+        integer(int64) :: none(2, 2, 0)
+        real(real64) :: own(3, 2), row(8)
+        real(real32) :: single(3, 2), other(8)
+        integer(int32), allocatable :: kept(:), again(:)
+        integer :: i, j
+        call reshard_backend_make(MPI_COMM_WORLD, backend, error)
+        call reshard_boxes_make(backend, 'f64', [8_int64, 3_int64], &
+            reshape(int([2*rank + 1, 2*rank + 2, 1, 3], int64), [2, 2, 1]), &
+            reshape(int([1, 8, modulo(rank, 3) + 1, modulo(rank, 3) + 1], int64), [2, 2, 1]), boxes, error)
+        call expect(error%code == reshard_ok, 'boxes')
+        call expect(reshard_boxes_received_bytes(boxes) == 6*8, 'six elements of others')
+        own = reshape([((100*i + 2*rank + j, i=1, 3), j=1, 2)], [3, 2])
+        row = -1
+        call reshard_boxes_run(boxes, own, row, error)
+        call expect(error%code == reshard_ok, 'an exchange of boxes')
+        call expect(all(row == [(100*(modulo(rank, 3) + 1) + j, j=1, 8)]), 'every element of a row')
+        call reshard_boxes_run(boxes, single, other, error)
+        call expect(error%code == reshard_mismatch, 'boxes of another type')
+        call reshard_release(boxes)
+        call reshard_boxes_make(backend, 'f64', [8_int64, 3_int64], none, &
+            reshape([2_int64, 2_int64, 3_int64, 3_int64], [2, 2, 1]), boxes, error)
+        call expect(error%code == reshard_mismatch .and. index(error%message, 'no rank owns element [1, 2]') > 0, &
+            'an element that nobody owns')
+        call reshard_boxes_make(backend, 'f64', [8_int64], none, none, boxes, error)
+        call expect(error%code == reshard_mismatch .and. index(error%message, 'dimensions of the shape') > 0, &
+            'boxes of other dimensions')
+
+        call reshard_mesh_parse('data=2,model=2', pairs, error)
+        call reshard_layout_parse(pairs, 'i32[10@model]', halves, error)
+        call reshard_rebuild_make(backend, halves, halves, [2], rebuild, error)
+        call expect(error%code == reshard_ok, 'a rebuild')
+        call expect(reshard_rebuild_received_bytes(rebuild) == merge(20, 0, rank == 2), 'five elements of the replica')
+        kept = [(10*modulo(rank, 2) + i, i=1, 5)]
+        if (rank == 2) kept = kept(:0)
+        allocate (again(5))
+        call reshard_rebuild_run(rebuild, kept, again, error)
+        call expect(error%code == reshard_ok, 'a run of a rebuild')
+        call expect(all(again == [(10*modulo(rank, 2) + i, i=1, 5)]), 'every element of a rebuild')
+        call reshard_rebuild_run(rebuild, single, other, error)
+        call expect(error%code == reshard_mismatch, 'a rebuild of another type')
+        call reshard_release(rebuild)
+        call reshard_rebuild_make(backend, halves, halves, [0, 2], rebuild, error)
+        call expect(error%code == reshard_infeasible .and. index(error%message, '[0:5]') > 0, 'a lost box')
+        call reshard_rebuild_make(backend, halves, halves, [2], rebuild, error, devices=[0, 1, 2])
+        call expect(error%code == reshard_mismatch, 'too few devices')
+        call reshard_rebuild_make(backend, halves, halves, [2], rebuild, error, devices=[3, 2, 1, 0])
+        call expect(error%code == reshard_ok, 'ranks in another order')
+        call expect(reshard_rebuild_received_bytes(rebuild) == merge(20, 0, rank == 1), 'rank 1 is device 2')
+        call reshard_release(rebuild)
+        call reshard_release(halves)
+        call reshard_release(pairs)
         call reshard_release(backend)
     end subroutine
 
