@@ -54,7 +54,7 @@ public:
     [[nodiscard]] Index of(const Buffer& buffer) {
         const Index made = program_.all[buffer.maker].picoseconds;
         if (buffer.users.empty()) return made;
-        Index life = made + users_in_turn(buffer);
+        Index life = made - program_.all[buffer.maker].early + users_in_turn(buffer);
         if (steps_ < path_steps_max) life = std::max(life, longest_path(buffer));
         return life;
     }
@@ -90,7 +90,8 @@ private:
         reach(buffer.maker, program_.all[buffer.maker].picoseconds);
         for (; !ranks.empty(); ranks.pop()) {
             const int j = sorted_[ranks.top()];
-            for (const int later : program_.after[j]) reach(later, far_[j] + program_.all[later].picoseconds);
+            for (const int later : program_.after[j])
+                reach(later, far_[j] - program_.all[j].early + program_.all[later].picoseconds);
             steps_ += 1 + static_cast<Index>(program_.after[j].size());
         }
         Index longest = 0;
@@ -153,10 +154,12 @@ Paths paths_of(const Activities& program) {
             if (--needs[later] == 0) paths.sorted.push_back(later);
     for (const int j : paths.sorted)
         for (const int later : program.after[j])
-            paths.head[later] = std::max(paths.head[later], paths.head[j] + program.all[j].picoseconds);
+            paths.head[later] =
+                std::max(paths.head[later], paths.head[j] + program.all[j].picoseconds - program.all[j].early);
     for (auto j = paths.sorted.rbegin(); j != paths.sorted.rend(); ++j)
         for (const int later : program.after[*j])
-            paths.tail[*j] = std::max(paths.tail[*j], paths.tail[later] + program.all[later].picoseconds);
+            paths.tail[*j] =
+                std::max(paths.tail[*j], paths.tail[later] + program.all[later].picoseconds - program.all[*j].early);
     return paths;
 }
 
