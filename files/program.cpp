@@ -101,6 +101,7 @@ Result<ProgramUse> use_of(const std::string& name, const Json& given, const Mesh
                    layout_of(name, given, mesh, [&](const std::string& field, const Json& value) -> Result<bool> {
                        if (field == "again") return store(flag_of(field, value), use.again);
                        if (field == "seconds") return store(seconds_of(field, value), use.move_picoseconds);
+                       if (field == "pieces") return store(whole_of(field, value), use.pieces_along);
                        if (field == "picoseconds") return store(whole_of(field, value), use.move_picoseconds);
                        return false;
                    }));
@@ -194,6 +195,7 @@ Json task_json(const Task& task) {
         Json one = layout_json(use.layout, task.mesh);
         if (use.again) one["again"] = true;
         if (use.move_picoseconds) set_time(one, *use.move_picoseconds);
+        if (use.pieces_along) one["pieces"] = *use.pieces_along;
         Json& uses = json["uses"][use.array];
         if (uses.is_null()) {
             uses = shortest(std::move(one));

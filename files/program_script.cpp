@@ -12,7 +12,10 @@ Json step_json(const Judged<ProgramSchedule>& made, const ScriptStep& step, Inde
     Json json{{"activity", step.activity},
               {one.is_move ? "move" : "task", name_of(made.program(), schedule, one)},
               {"after", step.after}};
+    if (step.beside) json["beside"] = *step.beside;
     if (!one.is_move) return json;
+    if (const Split* const split = pieces_of(schedule.moves[one.number]))
+        json["pieces"] = reshard::format(Execution(*split));
     const Plan& plan = schedule.moves[one.number].plan.plan();
     json["array"] = schedule.moves[one.number].array;
     json["sends"] = position_of(plan.source.mesh, device).has_value();

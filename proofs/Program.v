@@ -5,7 +5,9 @@
                   activities of `frees` have ended (an empty list: never).  Only places with a limit have buffers
    fits           the order stays within the limits if the activities run one by one
    start          when each activity starts: `Times` in synth/program
-   step, runs     executions that follow the order, whatever the durations
+   step, runs     executions that follow the order, whatever the durations.  A device need not start its activities in
+                  the order (`follows`): a move that takes no memory may start before earlier ones
+   pieces i j     j uses the pieces of move i as they arrive
 
    times_keep     if the order fits, `start` is defined and keeps the order
    times_least    ... and no schedule that keeps the order starts anything earlier
@@ -316,6 +318,9 @@ Proof. split; [exists (start lasts); apply times_keep; auto | intros [s K]; eapp
    activities that it follows have started: none, or all of its device, as a runtime likes.  An activity that runs may
    end at any time.  Memory counts at once, whoever frees it. *)
 Variable follows : nat -> nat -> bool.
+(* pieces i j: j uses the pieces of move i as they arrive.  It starts after i has started, and ends after i has ended. *)
+Variable pieces : nat -> nat -> bool.
+Definition streamed : Prop := forall i j, pieces i j = true -> i < j /\ follows i j = true.
 Definition add (j : nat) (f : nat -> bool) (i : nat) : bool := (i =? j) || f i.
 Inductive step : (nat -> bool) * (nat -> bool) -> (nat -> bool) * (nat -> bool) -> Prop :=
 | begins S E j : j < n -> S j = false ->
@@ -323,7 +328,8 @@ Inductive step : (nat -> bool) * (nat -> bool) -> (nat -> bool) * (nat -> bool) 
     (forall i p, i < j -> takes i p = true -> takes j p = true -> S i = true) ->
     (forall i, i < j -> follows i j = true -> S i = true) ->
     (forall p, takes j p = true -> hold (add j S) E p <= limit p) -> step (S, E) (add j S, E)
-| finishes S E j : j < n -> S j = true -> E j = false -> step (S, E) (S, add j E).
+| finishes S E j : j < n -> S j = true -> E j = false ->
+    (forall i, pieces i j = true -> E i = true) -> step (S, E) (S, add j E).
 Inductive runs : nat -> (nat -> bool) * (nat -> bool) -> Prop :=
 | runs_begin : runs 0 (none, none)
 | runs_step k a b : runs k a -> step a b -> runs (S k) b.
@@ -340,7 +346,7 @@ Lemma takers_first k a : runs k a -> forall i j p, i < j -> takes i p = true -> 
   fst a j = true -> fst a i = true.
 Proof.
   induction 1 as [|k a b R IH T]; simpl; [congruence|].
-  destruct T as [S E x X N W K L M|S E x X H N]; simpl in *.
+  destruct T as [S E x X N W K L M|S E x X H N O]; simpl in *.
   - intros i j p I Ti Tj A. apply add_old. apply add_inv in A as [A|A]; [subst; eauto|]. eapply IH; eauto.
   - apply IH.
 Qed.
@@ -348,7 +354,7 @@ Qed.
 Theorem never_over : fits -> forall k a p, runs k a -> hold (fst a) (snd a) p <= limit p.
 Proof.
   intros [Z _] k a p R. induction R as [|k a b R IH T]; simpl; auto.
-  destruct T as [S E x X N W K L M|S E x X H N]; simpl in *.
+  destruct T as [S E x X N W K L M|S E x X H N O]; simpl in *.
   - destruct (takes x p) eqn:Q; auto.
     eapply Nat.le_trans; [|apply IH]. apply held_le. intros b I P B. apply counts_more; auto.
     intros m E' A. apply add_inv in A as [A|A]; auto. subst m. exfalso.
@@ -357,12 +363,24 @@ Proof.
     intros i _. apply add_old.
 Qed.
 
-Theorem never_stuck : fits -> forall k a, runs k a -> (forall j, j < n -> snd a j = true) \/ exists b, step a b.
+Lemma followed_first k a : runs k a -> forall i j, i < j -> follows i j = true -> fst a j = true -> fst a i = true.
 Proof.
-  intros [_ F] k [S E] R. simpl.
-  destruct (last_such (fun j => S j && negb (E j)) n) as [A|[j [J [C _]]]].
-  2: { right. apply andb_true_iff in C as [C D]. apply negb_true_iff in D.
-       exists (S, add j E). apply finishes; auto. }
+  induction 1 as [|k a b R IH T]; simpl; [congruence|].
+  destruct T as [S E x X N W K L M|S E x X H N O]; simpl in *.
+  - intros i j I P A. apply add_old. apply add_inv in A as [A|A]; [subst; eauto|]. eapply IH; eauto.
+  - apply IH.
+Qed.
+
+(* The first activity that has started and has not ended may end: the moves whose pieces it uses have ended. *)
+Theorem never_stuck : fits -> streamed -> forall k a, runs k a ->
+  (forall j, j < n -> snd a j = true) \/ exists b, step a b.
+Proof.
+  intros [_ F] U k [S E] R. simpl.
+  destruct (first_missing (fun j => negb (S j && negb (E j))) n) as [A|[j [J [C A]]]].
+  2: { right. apply negb_false_iff, andb_true_iff in C as [C D]. apply negb_true_iff in D.
+       exists (S, add j E). apply finishes; auto. intros i Q. destruct (U i j Q) as [I L].
+       specialize (A i I). simpl in A. pose proof (followed_first k (S, E) R i j I L C) as T. simpl in T.
+       rewrite T in A. destruct (E i); auto. }
   assert (D : forall j, j < n -> S j = true -> E j = true).
   { intros j J H. specialize (A j J). simpl in A. rewrite H in A. destruct (E j); auto. }
   destruct (first_missing S n) as [H|[j [J [M B]]]]; [left; auto|right].
@@ -398,7 +416,7 @@ Theorem runs_end k a : runs k a -> k <= 2 * n.
 Proof.
   assert (H : runs k a -> k = count (fst a) n + count (snd a) n).
   { induction 1 as [|k a b R IH T]; simpl; [rewrite count_none; auto|].
-    destruct T as [S E x X N W K L M|S E x X H N]; simpl in *;
+    destruct T as [S E x X N W K L M|S E x X H N O]; simpl in *;
       rewrite count_add, (proj2 (Nat.ltb_lt _ _) X) by auto; lia. }
   intros R. rewrite (H R). pose proof (count_le (fst a) n). pose proof (count_le (snd a) n). lia.
 Qed.

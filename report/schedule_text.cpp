@@ -95,9 +95,10 @@ std::string schedule_text(const ScheduleSynthesis& made, const Machine& machine,
                     place.limit == index_max ? "none" : format_bytes(place.limit)});
     }
     text += memory.text(page);
-    text += fmt::format("ends at {} (bound {}: {})   tasks {}   moves {}\n", format_picoseconds(whole),
+    const auto in_pieces = std::ranges::count(made.schedule().moves, true, &ProgramMove::in_pieces);
+    text += fmt::format("ends at {} (bound {}: {})   tasks {}   moves {}{}\n", format_picoseconds(whole),
                         format_picoseconds(made.lower_bound), printable(made.binding), made.program().tasks.size(),
-                        made.schedule().moves.size());
+                        made.schedule().moves.size(), in_pieces > 0 ? fmt::format(", {} in pieces", in_pieces) : "");
     if (made.written_picoseconds > 0)
         text += fmt::format("in the program's own order {} ({})\n", format_picoseconds(made.written_picoseconds),
                             ratio(made.written_picoseconds, whole));
@@ -124,6 +125,7 @@ std::string schedule_chain(const ScheduleSynthesis& made, const Machine& machine
     for (std::size_t k = 0; k < chain_max; ++k) {
         // Looks for an activity that ended at its start, on one of its lanes or elsewhere.
         const Run* before = nullptr;
+        const Run* pieces = nullptr;  // its move, if that comes in pieces
         std::string why = "the program starts";
         for (const Lane& lane : lanes) {
             const auto at = std::ranges::find(lane.runs, now.number, &Run::number);
@@ -134,12 +136,22 @@ std::string schedule_chain(const ScheduleSynthesis& made, const Machine& machine
         }
         const ScheduledActivity& waits = schedule.order[now.number];
         for (const Run& run : runs) {
+            if (before != nullptr || waits.is_move || !run.is_move || run.start >= now.start) continue;
+            const ProgramMove& move = schedule.moves[schedule.order[run.number].number];
+            if (!move.in_pieces || move.users.front().task != waits.number) continue;
+            pieces = &run;
+        }
+        for (const Run& run : runs) {
             if (now.start == 0 || run.end != now.start || run.number >= now.number || run.end == run.start) continue;
             const bool input = is_input(made.program(), schedule, schedule.order[run.number], waits);
-            if (!input && before != nullptr) continue;
+            if (!input && (before != nullptr || pieces != nullptr)) continue;
             before = &run;
             why = fmt::format("{} has ended{}", named(run), input ? ", its input" : " and frees memory");
             if (input) break;
+        }
+        if (before == nullptr && pieces != nullptr) {
+            before = pieces;
+            why = fmt::format("each piece of {} arrives in time", named(*pieces));
         }
         table.row({format_picoseconds(now.start), format_picoseconds(now.end), named(now), why});
         if (before == nullptr) break;

@@ -33,8 +33,8 @@ class Program(ProgramLines):
         """Adds a task that takes `seconds` on all devices of `mesh` at once.
 
         uses, makes: {array: layout}. A layout is a Layout, or its text on the task's mesh. To say more, write a mapping:
-        {"layout": layout, "again": True, "seconds": of its move} in uses, {"layout": layout, "kept": True} in makes. A list
-        uses an array in several layouts. donates: used arrays whose memory the made arrays take over. after: tasks that end
+        {"layout": layout, "again": True, "seconds": of its move} in uses, {"layout": layout, "kept": True} in makes. "pieces": d
+        in uses lets the move arrive in pieces along dimension d while the task runs. A list uses an array in several layouts. donates: used arrays whose memory the made arrays take over. after: tasks that end
         before. scratch: bytes that each device holds while the task runs. Tasks of two engines run beside each other.
         Errors: InputError; then nothing is added. Names and shapes are checked by schedule.
         """

@@ -14,6 +14,20 @@ from .errors import InputError
 from .programs import Program
 
 
+class TaskPiece(NamedTuple):
+    """A part of a used array that has arrived. The task is called once for each part, in the order in which they arrive."""
+
+    array: str
+    dim: int
+    """The dimension that is cut."""
+    parts: list[slice]
+    """The part of this rank's tile along dim, in indices of the tile."""
+    place: int
+    """The number of calls before this one."""
+    count: int
+    """The number of calls."""
+
+
 class TaskRun(NamedTuple):
     """A task that runs on a rank. Its arrays are numpy arrays, shaped layout.tile_shape(rank)."""
 
@@ -25,6 +39,8 @@ class TaskRun(NamedTuple):
     """The tile of each made array, to write. If it takes over donated memory, it lies where the donated tile is."""
     progress: Callable[[], None]
     """Lets moves go on. A long task calls it every half millisecond or so. Errors: those of the moves."""
+    piece: TaskPiece | None = None
+    """The part of a used array to compute with in this call. None: all arrays are there, and this is the only call."""
 
 
 class Runner:
@@ -62,7 +78,7 @@ class Runner:
                                  "wanted")
             return tile.reshape(-1).view(numpy.uint8)
 
-        def compute(rank: int, task: str, uses: Any, makes: Any, progress: Callable[[], None]) -> None:
+        def compute(rank: int, task: str, uses: Any, makes: Any, progress: Callable[[], None], piece: Any) -> None:
             function = _function_of(tasks, task)
             used: dict[str, Any] = {}
             for array, layout, tile in uses:
@@ -73,7 +89,8 @@ class Runner:
                     used[array].append(shaped)
                 else:
                     used[array] = [used[array], shaped]
-            function(TaskRun(task, rank, used, {array: _shaped(tile, layout, rank) for array, layout, tile in makes}, progress))
+            made = {array: _shaped(tile, layout, rank) for array, layout, tile in makes}
+            function(TaskRun(task, rank, used, made, progress, _piece(piece)))
 
         self._made.run(fill, compute)
         return {array: [_shaped(tile, layout, rank) for rank, tile in zip(self._made.ranks, tiles)]
@@ -89,6 +106,13 @@ class Runner:
     def most_bytes(self) -> list[int]:
         """The most bytes of tiles, scratch and workspace that each rank of this process has held."""
         return self._made.most_bytes()
+
+
+def _piece(given: Any) -> TaskPiece | None:
+    if given is None:
+        return None
+    array, dim, parts, place, count = given
+    return TaskPiece(array, dim, [slice(*part) for part in parts], place, count)
 
 
 def _function_of(tasks: Mapping[str, Callable[[TaskRun], Any]], name: str) -> Callable[[TaskRun], Any]:

@@ -74,6 +74,9 @@ private:
             return fail(Code::usage, fmt::format("it uses {}, whose memory was donated before", use.array));
         RESHARD_CHECK(named(same_array(made->second->layout, use.layout), use.array));
         RESHARD_CHECK(on_devices(task, use.layout, use.array));
+        if (use.pieces_along && *use.pieces_along >= use.layout.dims.size())
+            return fail(Code::usage, fmt::format("it uses {} in pieces along dimension {}; the array has {} dimensions",
+                                                 use.array, *use.pieces_along, use.layout.dims.size()));
         const Index time = use.move_picoseconds.value_or(0);
         if (time < 0) return fail(Code::usage, fmt::format("the move of {} takes {} ps", use.array, time));
         RESHARD_CHECK(add(picoseconds_, time, "picoseconds"));

@@ -16,6 +16,10 @@ std::string name_of(const Program& program, const ProgramSchedule& schedule, con
     return text;
 }
 
+const Split* pieces_of(const ProgramMove& move) {
+    return move.in_pieces ? std::get_if<Split>(&move.plan.execution()) : nullptr;
+}
+
 Index picoseconds_of(const Program& program, const ProgramSchedule& schedule, const ScheduledActivity& activity) {
     return activity.is_move ? schedule.moves[activity.number].picoseconds : program.tasks[activity.number].picoseconds;
 }

@@ -10,6 +10,7 @@
 #include "src/base/try.hpp"
 #include "src/judge/device_sets.hpp"
 #include "src/judge/program_memory.hpp"
+#include "src/price/run_times.hpp"
 
 namespace reshard {
 namespace {
@@ -107,14 +108,32 @@ private:
         return {};
     }
 
+    // When each piece of a move has arrived after its start, in the order of travel. A stated time is the time of the
+    // whole move: pieces take as much more than it as they are priced to.
+    [[nodiscard]] std::vector<Index> arrivals_of(const ProgramMove& move, const Split& split) const {
+        const Plan& plan = move.plan.plan();
+        std::vector<Index> times = arrivals(run_times(plan, split, move.plan.verdict(), machine_, true), split);
+        const UseNumber& user = move.users.front();
+        const auto& stated = program_.tasks[user.task].uses[user.use].move_picoseconds;
+        const Index whole = plan_picoseconds(plan, move.plan.verdict(), machine_);
+        if (stated)
+            for (Index& time : times) time = scale_up(time, *stated, std::max<Index>(whole, 1));
+        return times;
+    }
+
     // A move takes the time that its first user states, or the time of its plan.
     Result<void> timed(const ProgramMove& move, int activity) {
         const UseNumber& first = move.users.front();
         if (first.task >= program_.tasks.size() || first.use >= program_.tasks[first.task].uses.size())
             return refuse(fmt::format("{} is for a use that does not exist", named(activity)));
         const auto& stated = program_.tasks[first.task].uses[first.use].move_picoseconds;
+        const Split* const split = pieces_of(move);
+        if (move.in_pieces && (split == nullptr || !split->overlapped))
+            return refuse(fmt::format("{} is said to come in pieces, but its plan does not run so", named(activity)));
         const Index wanted =
-            stated ? *stated : run_picoseconds(move.plan.plan(), move.plan.execution(), move.plan.verdict(), machine_);
+            split != nullptr ? arrivals_of(move, *split).back()
+            : stated         ? *stated
+                             : run_picoseconds(move.plan.plan(), move.plan.execution(), move.plan.verdict(), machine_);
         if (move.picoseconds == wanted) return {};
         return refuse(fmt::format("{} takes {} ps, not {}", named(activity), wanted, move.picoseconds));
     }
@@ -151,10 +170,41 @@ private:
         return refuse(fmt::format("{} starts before {} has ended", named(later), named(earlier)));
     }
 
+    Result<void> input_first(int maker, int user) const {
+        const Split* const split = maker < tasks_ ? nullptr : pieces_of(schedule_.moves[maker - tasks_]);
+        return split == nullptr ? comes_before(maker, user) : in_pieces(maker, user, *split);
+    }
+
+    // The task uses each piece for its part of the time, in the order of travel.
+    Result<void> in_pieces(int maker, int user, const Split& split) const {
+        const ProgramMove& move = schedule_.moves[maker - tasks_];
+        const Task& task = program_.tasks[user];
+        if (move.users.size() != 1 || task.uses[move.users.front().use].pieces_along != split.dim)
+            return refuse(fmt::format("{} comes in pieces along dimension {}, which task {} does not ask for",
+                                      named(maker), split.dim, task.name));
+        if (std::ranges::count_if(schedule_.moves, [&](const ProgramMove& other) {
+                return pieces_of(other) != nullptr && other.users.front().task == static_cast<std::size_t>(user);
+            }) > 1)
+            return refuse(fmt::format("task {} has two moves in pieces", task.name));
+        if (moments_[maker].place > moments_[user].place)
+            return refuse(fmt::format("{} is before {} in the order", named(user), named(maker)));
+        Index left = split.block;  // indices that the task has not used
+        const std::vector<Index> times = arrivals_of(move, split);
+        for (std::size_t place = 0; place < times.size(); ++place) {
+            const Index used_at = moments_[user].end - scale_up(task.picoseconds, left, split.block);
+            if (used_at < saturating_add(moments_[maker].start, times[place]))
+                return refuse(
+                    fmt::format("{} uses piece {} of {} before it has arrived", named(user), place, named(maker)));
+            const std::size_t piece = piece_at(split, place);
+            left -= split.ends[piece] - (piece == 0 ? 0 : split.ends[piece - 1]);
+        }
+        return {};
+    }
+
     Result<void> inputs_first() const {
         for (const Instance& instance : instances_)
             for (const int user : instance.users) {
-                if (instance.maker >= 0) RESHARD_CHECK(comes_before(instance.maker, user));
+                if (instance.maker >= 0) RESHARD_CHECK(input_first(instance.maker, user));
                 if (instance.heir >= 0 && instance.heir != user) RESHARD_CHECK(comes_before(user, instance.heir));
             }
         std::map<std::string, int> numbers;

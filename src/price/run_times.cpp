@@ -100,6 +100,19 @@ RunTimes run_times(const Plan& plan, const Split& split, const Verdict& verdict,
     return {piece, {piece}};
 }
 
+std::vector<Index> arrivals(const RunTimes& times, const Split& split) {
+    const Index pieces = std::ssize(split.ends);
+    const PieceTime& behind = longest(times.behind, pieces);
+    const Index first = indices_of(split, piece_at(split, 0)).size();
+    std::vector<Index> all{picoseconds_of(times.alone, 1, first, split.block)};
+    Index later = 0;  // indices behind the first piece
+    for (Index place = 1; place < pieces; ++place) {
+        later += indices_of(split, piece_at(split, static_cast<std::size_t>(place))).size();
+        all.push_back(saturating_add(all.front(), picoseconds_of(behind, place, later, split.block)));
+    }
+    return all;
+}
+
 Index picoseconds_of(const RunTimes& times, const Split& split) {
     const Index pieces = std::ssize(split.ends);
     const Index first = indices_of(split, piece_at(split, 0)).size();

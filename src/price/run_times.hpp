@@ -38,6 +38,9 @@ struct RunTimes {
 [[nodiscard]] RunTimes overlapped_times(const Plan& plan, const Split& split, const Verdict& verdict,
                                         const Machine& machine, const std::vector<Index>& busy);
 
+/// When each piece has arrived, after the start of the run and in the order of travel.
+[[nodiscard]] std::vector<Index> arrivals(const RunTimes& times, const Split& split);
+
 /// The time of all pieces of the split.
 [[nodiscard]] Index picoseconds_of(const RunTimes& times, const Split& split);
 

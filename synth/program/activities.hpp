@@ -17,6 +17,9 @@ struct Activity {
     std::vector<int> resources = {};  ///< held alone while it runs, each once
     std::vector<int> before = {};     ///< activities that must end before it starts, each once
     bool moves = false;               ///< a move of an array, not a task
+    /// Whatever waits for it may start so long before its end: its user takes pieces as they arrive. At most the time
+    /// of each activity that waits for it, and less than its own.
+    Index early = 0;
 };
 
 /// Memory of one place. It is held from the start of its maker until all its users have ended.

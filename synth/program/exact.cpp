@@ -103,7 +103,8 @@ private:
     // When it starts as the next one; nullopt if its memory never suffices.
     [[nodiscard]] std::optional<Index> start_of(const State& state, int j) const {
         Index time = 0;
-        for (const int earlier : program_.all[j].before) time = std::max(time, state.end[earlier]);
+        for (const int earlier : program_.all[j].before)
+            time = std::max(time, state.end[earlier] - program_.all[earlier].early);
         for (const int r : program_.all[j].resources) time = std::max(time, state.busy[r]);
         for (const Opening& opening : program_.opens[j]) time = std::max(time, state.last[opening.place]);
         for (const auto& [place, bytes] : program_.opens[j]) {

@@ -231,6 +231,7 @@ private:
             moved.buffers.push_back(buffer(place, tile_bytes(use.layout), move));
         out_.moves.push_back(
             {use.array, {{static_cast<std::size_t>(t), u}}, planned->plan, activities().all[move].picoseconds});
+        out_.places.push_back(planned->places);
         instances_.push_back(std::move(moved));
         layouts_.push_back(&use.layout);
         return moved_[key] = instances_.size() - 1;

@@ -9,6 +9,7 @@ namespace reshard::program {
 /// A program in two forms. Activity i is task i, or move i - tasks.
 struct Expanded {
     std::vector<ProgramMove> moves;
+    std::vector<std::vector<int>> places;  ///< of each move, where it takes part, ascending
     Activities activities;
     std::vector<Index> devices;          ///< of each place, the smallest
     std::vector<std::string> resources;  ///< names for people

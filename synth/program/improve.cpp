@@ -126,12 +126,15 @@ private:
                 return true;
             }
             const std::vector<int>& inputs = program_.all[j].before;
-            const auto late = std::ranges::find_if(inputs, [&](int i) { return times_.end()[i] == start; });
+            const auto late = std::ranges::find_if(inputs, [&](int i) { return passes_at(i) == start; });
             if (late == inputs.end()) return false;
             j = *late;
         }
         return false;
     }
+
+    // When the activities that wait for it may start.
+    [[nodiscard]] Index passes_at(int j) const { return times_.end()[j] - program_.all[j].early; }
 
     // The position of the activity that the one at `at` waits for only because both need a resource.
     [[nodiscard]] std::optional<int> blocker(int at) const {
@@ -171,7 +174,7 @@ private:
             const Index start = times_.start()[j];
             options_.clear();
             for (const int earlier : program_.all[j].before)
-                if (times_.end()[earlier] == start) options_.push_back(earlier);
+                if (passes_at(earlier) == start) options_.push_back(earlier);
             if (options_.empty() || dice_.below(3) == 0) {
                 for (const int i : current_) {
                     if (times_.end()[i] == start && program_.all[i].picoseconds > 0) options_.push_back(i);

@@ -37,11 +37,14 @@ public:
     void start(int j) {
         for (const auto& [place, bytes] : program_.opens[j]) held_[place] += bytes;
     }
-    // Calls `ready` for each activity that is ready by it.
-    template <class Ready>
-    void end(int j, const Ready& ready) {
+    // Frees the memory that waits for its end.
+    void release(int j) {
         for (const int b : program_.releases[j])
             if (--left_[b] == 0) held_[program_.buffers[b].place] -= program_.buffers[b].bytes;
+    }
+    // Calls `ready` for each activity that is ready by it.
+    template <class Ready>
+    void pass(int j, const Ready& ready) {
         for (const int later : program_.after[j])
             if (--needs_[later] == 0) ready(later);
     }
@@ -72,8 +75,8 @@ public:
     Order run() {
         while (true) {
             start_ready(tries);
-            if (running_.empty()) start_next_of_fallback();
-            if (running_.empty()) return std::move(order_);
+            if (events_.empty()) start_next_of_fallback();
+            if (events_.empty()) return std::move(order_);
             end_next();
             for (const Item& one : held_back_) ready_.push(one);
             held_back_.clear();
@@ -114,7 +117,9 @@ private:
         progress_.start(j);
         order_.push_back(j);
         started_[j] = 1;
-        running_.emplace(now_ + program_.all[j].picoseconds, j);
+        const Activity& started = program_.all[j];
+        events_.emplace(now_ + started.picoseconds, j);
+        if (started.early > 0) events_.emplace(now_ + started.picoseconds - started.early, program_.count() + j);
         return true;
     }
 
@@ -124,13 +129,20 @@ private:
         if (next_ < fallback_.size()) try_start(item(fallback_[next_]));
     }
 
+    // The next events: an activity ends, or it lets others start before its end.
     void end_next() {
-        now_ = running_.top().first;
-        while (!running_.empty() && running_.top().first == now_) {
-            const int j = running_.top().second;
-            running_.pop();
+        now_ = events_.top().first;
+        const auto ready = [&](int later) { ready_.push(item(later)); };
+        while (!events_.empty() && events_.top().first == now_) {
+            const int j = events_.top().second;
+            events_.pop();
+            if (j >= program_.count()) {
+                progress_.pass(j - program_.count(), ready);
+                continue;
+            }
             for (const int r : program_.all[j].resources) busy_[r] = 0;
-            progress_.end(j, [&](int later) { ready_.push(item(later)); });
+            progress_.release(j);
+            if (program_.all[j].early == 0) progress_.pass(j, ready);
         }
     }
 
@@ -142,7 +154,7 @@ private:
     Earliest<Item> ready_;
     std::vector<Earliest<Item>> waiting_;  // of each resource: ready, and it is busy
     std::vector<Item> held_back_;          // by memory, until something ends
-    Earliest<std::pair<Index, int>> running_;
+    Earliest<std::pair<Index, int>> events_;
     std::vector<char> busy_;
     std::vector<char> started_;
     Order order_;
@@ -171,7 +183,8 @@ Order first_that_may(const Activities& program, const Order& wanted, const May& 
         }
         order.push_back(j);
         progress.start(j);
-        progress.end(j, [&](int later) { ready.push(rank[later]); });
+        progress.release(j);
+        progress.pass(j, [&](int later) { ready.push(rank[later]); });
         for (const int again : held_back) ready.push(again);
         held_back.clear();
     }
@@ -228,7 +241,8 @@ Order lean_order(const Activities& program, const Paths& paths) {
         ready.erase(ready.begin());
         order.push_back(j);
         progress.start(j);
-        progress.end(j, insert);
+        progress.release(j);
+        progress.pass(j, insert);
         for (const int b : program.releases[j])
             for (const int user : program.waits_for[b])
                 if (ready.erase(item(user)) > 0) insert(user);

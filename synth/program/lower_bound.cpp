@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <numeric>
 #include <queue>
 #include <tuple>
 
@@ -54,7 +56,7 @@ public:
     [[nodiscard]] Index of(const Buffer& buffer) {
         const Index made = program_.all[buffer.maker].picoseconds;
         if (buffer.users.empty()) return made;
-        Index life = made + users_in_turn(buffer);
+        Index life = made - program_.all[buffer.maker].early + users_in_turn(buffer);
         if (steps_ < path_steps_max) life = std::max(life, longest_path(buffer));
         return life;
     }
@@ -90,7 +92,8 @@ private:
         reach(buffer.maker, program_.all[buffer.maker].picoseconds);
         for (; !ranks.empty(); ranks.pop()) {
             const int j = sorted_[ranks.top()];
-            for (const int later : program_.after[j]) reach(later, far_[j] + program_.all[later].picoseconds);
+            for (const int later : program_.after[j])
+                reach(later, far_[j] - program_.all[j].early + program_.all[later].picoseconds);
             steps_ += 1 + static_cast<Index>(program_.after[j].size());
         }
         Index longest = 0;
@@ -138,6 +141,80 @@ std::vector<Area> areas_of(const Activities& program, const Paths& paths) {
     return areas;
 }
 
+// An activity that takes memory of a place which others on its resource must free.
+struct Opener {
+    Index bytes = index_max;  // of its smallest buffer, which it holds until all its memory is free
+    Index freeing = 0;        // time of the activities on the resource that free its memory alone
+};
+
+// The openers of a place on one resource, such as the forward tasks of a stage: they hold activations until the
+// backward tasks of the stage have run. Only a few are open at once.
+class Window {
+public:
+    void add(int opener, Index bytes) { openers_[opener].bytes = std::min(openers_[opener].bytes, bytes); }
+    // `user` frees memory of an opener. It counts for none if it frees memory of several.
+    void add_user(int user, int opener) {
+        const auto [at, fresh] = opener_of_.try_emplace(user, opener);
+        if (!fresh && at->second != opener) at->second = -1;
+    }
+
+    // The least end. Before the last opener starts, all others have run. So have the users of all but those that fit
+    // the memory beside it. And before any user can start, the resource runs only openers, as many as fit.
+    [[nodiscard]] Index end(const Activities& program, const Paths& paths, const std::vector<int>& on_resource,
+                            Index room) {
+        for (const auto& [user, opener] : opener_of_)
+            if (opener >= 0) openers_[opener].freeing += program.all[user].picoseconds;
+        std::vector<Index> bytes, times, freeing;
+        Index after = index_max;
+        for (const auto& [j, opener] : openers_) {
+            bytes.push_back(opener.bytes);
+            times.push_back(program.all[j].picoseconds);
+            freeing.push_back(opener.freeing);
+            after = std::min(after, program.all[j].picoseconds + paths.tail[j]);
+        }
+        std::ranges::sort(bytes);
+        std::ranges::sort(times);
+        std::ranges::sort(freeing);
+        std::size_t open = 0;  // at most so many at once
+        for (Index left = room; open < bytes.size() && bytes[open] <= left; ++open) left -= bytes[open];
+        if (open == 0 || open == bytes.size()) return 0;
+        Index busy = std::accumulate(times.begin(), times.end() - 1, Index{0});
+        for (std::size_t k = 0; k + open < freeing.size(); ++k) busy += freeing[k];
+        Index first_user = index_max;
+        for (const int j : on_resource)
+            if (openers_.count(j) == 0) first_user = std::min(first_user, paths.head[j]);
+        const Index at_first = std::accumulate(times.end() - static_cast<std::ptrdiff_t>(open), times.end(), Index{0});
+        return busy + std::max<Index>(first_user - at_first, 0) + after;
+    }
+
+private:
+    std::map<int, Opener> openers_;
+    std::map<int, int> opener_of_;  // of each user; -1: of several
+};
+
+bool opens_at(const Activities& program, int j, int place) {
+    return std::ranges::count(program.opens[j], place, &Opening::place) > 0;
+}
+
+// By place, and by the first resource of the openers.
+std::map<std::pair<int, int>, Window> windows_of(const Activities& program) {
+    std::map<std::pair<int, int>, Window> windows;
+    for (const Buffer& buffer : program.buffers) {
+        if (buffer.bytes == 0 || program.limits[buffer.place] == index_max) continue;
+        if (buffer.maker < 0 || buffer.kept || program.all[buffer.maker].resources.empty()) continue;
+        const int resource = program.all[buffer.maker].resources.front();
+        Window* window = nullptr;
+        for (const int user : buffer.users) {
+            if (std::ranges::count(program.all[user].resources, resource) == 0) continue;
+            if (opens_at(program, user, buffer.place)) continue;
+            window = &windows[{buffer.place, resource}];
+            window->add_user(user, buffer.maker);
+        }
+        if (window != nullptr) window->add(buffer.maker, buffer.bytes);
+    }
+    return windows;
+}
+
 }  // namespace
 
 Paths paths_of(const Activities& program) {
@@ -153,10 +230,12 @@ Paths paths_of(const Activities& program) {
             if (--needs[later] == 0) paths.sorted.push_back(later);
     for (const int j : paths.sorted)
         for (const int later : program.after[j])
-            paths.head[later] = std::max(paths.head[later], paths.head[j] + program.all[j].picoseconds);
+            paths.head[later] =
+                std::max(paths.head[later], paths.head[j] + program.all[j].picoseconds - program.all[j].early);
     for (auto j = paths.sorted.rbegin(); j != paths.sorted.rend(); ++j)
         for (const int later : program.after[*j])
-            paths.tail[*j] = std::max(paths.tail[*j], paths.tail[later] + program.all[later].picoseconds);
+            paths.tail[*j] =
+                std::max(paths.tail[*j], paths.tail[later] + program.all[later].picoseconds - program.all[*j].early);
     return paths;
 }
 
@@ -175,6 +254,14 @@ LowerBound lower_bound(const Activities& program, const Paths& paths) {
     if (!program.limited) return bound;
     const std::vector<Area> areas = areas_of(program, paths);
     for (int p = 0; p < program.places(); ++p) raise(area_end(areas[p], program.limits[p]), Binding::memory, p);
+    std::vector<std::vector<int>> on_resource(program.resources);
+    for (int j = 0; j < program.count(); ++j)
+        for (const int r : program.all[j].resources) on_resource[r].push_back(j);
+    for (auto& [key, window] : windows_of(program)) {
+        const auto [place, resource] = key;
+        const Index room = program.limits[place] - areas[place].fixed;
+        raise(window.end(program, paths, on_resource[resource], room), Binding::memory, place);
+    }
     return bound;
 }
 

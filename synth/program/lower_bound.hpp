@@ -24,7 +24,9 @@ struct LowerBound {
 };
 
 /// The largest of: the longest path; for each resource the preemptive schedule of its activities with their heads and
-/// tails (Jackson 1955); for each place with a limit the product of bytes and least lifetimes, divided by the limit.
+/// tails (Jackson 1955); for each place with a limit the product of bytes and least lifetimes, divided by the limit;
+/// for each resource whose activities take memory and free it, such as a stage of a pipeline: the work before the last
+/// of them has room.
 [[nodiscard]] LowerBound lower_bound(const Activities& program, const Paths& paths);
 
 }  // namespace reshard::program

@@ -7,7 +7,7 @@
 
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
-#include "synth/program/expand.hpp"
+#include "synth/program/in_pieces.hpp"
 #include "synth/program/search.hpp"
 
 namespace reshard {
@@ -15,6 +15,7 @@ namespace {
 
 using program::Activities;
 using program::Expanded;
+using Offered = std::vector<std::optional<program::InPieces>>;
 
 // The program with a limit for every device.
 Program limited(Program program, const std::optional<Index>& bytes) {
@@ -82,6 +83,34 @@ ProgramSchedule scheduled(Expanded& expanded, const program::Order& order) {
     return schedule;
 }
 
+// While the schedule ends sooner, the moves that their users wait for in a chain that ends last come in pieces, and the
+// search begins anew. Returns the program of the best answer.
+Expanded cut_while_sooner(const Expanded& whole, const Offered& offered, const program::Budget& budget,
+                          program::Answer& answer) {
+    constexpr int searches_max = 8;
+    Expanded best = whole;
+    std::vector<std::size_t> chosen;
+    for (int k = 0; k < searches_max && answer.found.value.end > answer.bound.end; ++k) {
+        const auto more = program::waited_for(best, answer.found.order, offered);
+        if (more.empty()) break;
+        chosen.insert(chosen.end(), more.begin(), more.end());
+        Expanded cut = program::with_pieces(whole, offered, chosen);
+        auto next = program::best_order(cut.activities, budget, nullptr, &answer.bound);
+        answer.rounds += next ? next->rounds : 0;
+        answer.states += next ? next->states : 0;
+        if (!next || next->found.value.end >= answer.found.value.end) break;
+        next->rounds = answer.rounds;
+        next->states = answer.states;
+        answer = std::move(*next);
+        best = std::move(cut);
+    }
+    // All orders were visited for one choice of pieces only.
+    if (answer.ended == program::Ended::exhausted &&
+        std::ranges::any_of(offered, [](const auto& one) { return one.has_value(); }))
+        answer.ended = program::Ended::budget;
+    return best;
+}
+
 }  // namespace
 
 std::string_view name(ScheduleStop stop) {
@@ -104,14 +133,18 @@ Result<ScheduleSynthesis> schedule(const Program& asked, const ScheduleOptions& 
     RESHARD_TRY(Expanded & expanded, program::expand(whole, options.moves));
     const program::Budget budget{options.rounds_max.value_or(default_rounds(expanded.activities.count())),
                                  options.states_max};
+    RESHARD_TRY(const Offered& offered, program::offered_pieces(whole, expanded, options.moves.machine));
+    const Activities easy = program::relaxed(expanded, offered);
+    const program::LowerBound bound = program::lower_bound(easy, program::paths_of(easy));
     std::vector<Index> needed;
-    const auto answer = program::best_order(expanded.activities, budget, &needed);
+    auto answer = program::best_order(expanded.activities, budget, &needed, &bound);
     if (!answer) return no_order(expanded, needed);
     const auto written = program::Times(expanded.activities).of(expanded.activities.written);
-    const std::string binding = words(answer->bound, expanded);
-    RESHARD_TRY(const auto& judged, judge(whole, scheduled(expanded, answer->found.order), options.moves.machine));
+    const std::string binding = words(bound, expanded);
+    Expanded best = cut_while_sooner(expanded, offered, budget, *answer);
+    RESHARD_TRY(const auto& judged, judge(whole, scheduled(best, answer->found.order), options.moves.machine));
     ScheduleSynthesis made{judged};
-    made.lower_bound = answer->bound.end;
+    made.lower_bound = bound.end;
     made.binding = binding;
     made.stop = stop_of(answer->ended);
     made.rounds = answer->rounds;

@@ -30,6 +30,7 @@ public:
             (one.is_move ? move_at_ : task_at_)[one.number] = k;
         }
         inputs_.resize(schedule_.order.size());
+        beside_.resize(schedule_.order.size());
         find_instances();
     }
 
@@ -45,7 +46,7 @@ public:
             std::ranges::sort(after);
             const auto repeated = std::ranges::unique(after);
             after.erase(repeated.begin(), repeated.end());
-            script.steps.push_back({k, std::move(after)});
+            script.steps.push_back({k, std::move(after), beside_[k]});
         }
         script.memory = memory();
         return script;
@@ -90,7 +91,14 @@ private:
 
     void use(std::size_t instance, std::size_t user) {
         instances_[instance].users.push_back(user);
-        if (instances_[instance].maker) inputs_[user].push_back(*instances_[instance].maker);
+        const auto& maker = instances_[instance].maker;
+        if (!maker) return;
+        const ScheduledActivity& one = schedule_.order[*maker];
+        if (one.is_move && schedule_.moves[one.number].in_pieces) {
+            beside_[user] = maker;
+        } else {
+            inputs_[user].push_back(*maker);
+        }
     }
 
     [[nodiscard]] const Plan& plan_at(std::size_t k) const {
@@ -153,9 +161,10 @@ private:
     const ProgramSchedule& schedule_;
     const Machine& machine_;
     Index device_;
-    std::vector<Index> devices_;                    // one of each place
-    std::vector<std::size_t> task_at_, move_at_;    // positions
-    std::vector<std::vector<std::size_t>> inputs_;  // of each position, what must have ended
+    std::vector<Index> devices_;                      // one of each place
+    std::vector<std::size_t> task_at_, move_at_;      // positions
+    std::vector<std::vector<std::size_t>> inputs_;    // of each position, what must have ended
+    std::vector<std::optional<std::size_t>> beside_;  // of each position, the move whose pieces it uses
     std::vector<Instance> instances_;
     std::map<std::string, std::size_t> engines_;  // of this device: the last position
     std::map<Card, std::size_t> cards_;

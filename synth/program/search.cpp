@@ -27,7 +27,10 @@ Activities reversed(const Activities& program) {
     Activities back;
     back.resources = program.resources;
     back.all = program.all;
-    for (int j = 0; j < program.count(); ++j) back.all[j].before = program.after[j];
+    for (int j = 0; j < program.count(); ++j) {
+        back.all[j].before = program.after[j];
+        back.all[j].early = 0;  // another activity waits now; it only starts later than it could
+    }
     complete(back);
     return back;
 }
@@ -111,12 +114,13 @@ private:
 
 }  // namespace
 
-std::optional<Answer> best_order(const Activities& program, const Budget& budget, std::vector<Index>* needed) {
+std::optional<Answer> best_order(const Activities& program, const Budget& budget, std::vector<Index>* needed,
+                                 const LowerBound* bound) {
     const Paths paths = paths_of(program);
     const std::optional<Order> fallback = fitting(program, paths, needed);
     if (!fallback) return std::nullopt;
     Answer answer;
-    answer.bound = lower_bound(program, paths);
+    answer.bound = bound != nullptr ? *bound : lower_bound(program, paths);
     answer.found = Lists(program, paths, *fallback, answer.bound.end).run();
     const auto ended = [&] { return answer.found.value.end <= answer.bound.end; };
     if (!ended() && program.count() <= exact_first_max) {

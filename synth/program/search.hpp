@@ -23,8 +23,8 @@ struct Answer {
 };
 
 /// nullopt if no order that was tried fits one by one; `needed` then has, for each place, the least bytes of any of
-/// them.
+/// them. `bound` replaces the bound of the program; it is no larger.
 [[nodiscard]] std::optional<Answer> best_order(const Activities& program, const Budget& budget,
-                                               std::vector<Index>* needed = nullptr);
+                                               std::vector<Index>* needed = nullptr, const LowerBound* bound = nullptr);
 
 }  // namespace reshard::program

@@ -44,7 +44,7 @@ std::optional<Index> Times::ready(int activity) const {
     Index time = 0;
     for (const int earlier : program_.all[activity].before) {
         if (end_[earlier] < 0) return std::nullopt;
-        time = std::max(time, end_[earlier]);
+        time = std::max(time, end_[earlier] - program_.all[earlier].early);
     }
     for (const int resource : program_.all[activity].resources) time = std::max(time, busy_[resource]);
     return time;

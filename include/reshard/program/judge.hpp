@@ -19,7 +19,13 @@ struct ProgramMove {
     std::vector<UseNumber> users;  ///< uses of the moved array, ascending
     Judged<Plan> plan;             ///< from the layout of the made array to the layout of its users
     Index picoseconds = 0;         ///< its time
+    /// True: its only user starts before the move has ended, and uses each piece when it has arrived. The plan then
+    /// runs in an overlapped Split.
+    bool in_pieces = false;
 };
+
+/// The pieces of a move in pieces; nullptr for other moves.
+[[nodiscard]] const Split* pieces_of(const ProgramMove& move);
 
 /// A task or a move, and when it starts.
 struct ScheduledActivity {
@@ -62,7 +68,8 @@ struct ScheduleVerdict {
 
 /// Accepts a schedule if
 /// (a) the order has each task and each move once, and each use in a new layout has one move;
-/// (b) each activity starts when its inputs are there;
+/// (b) each activity starts when its inputs are there. The user of a move in pieces uses each of them for its part of
+///     the time, in the order of travel, and no piece before it has arrived. A task has one such move at most;
 /// (c) an engine of a device runs one task at a time, and a card of a level serves one move at a time. A move that no
 ///     level carries is a copy: it counts as a task of the engine `compute`;
 /// (d) the order fits the limits, at the stated times and one by one.

@@ -25,6 +25,9 @@ struct ProgramUse {
     bool again = false;  ///< true: moved once more, even if an earlier use has it in this layout
     /// The measured time of the move; else the estimate of its plan.
     std::optional<Index> move_picoseconds = std::nullopt;
+    /// The dimension along which the task uses the array part by part, evenly over its time and in any order. Then the
+    /// move may arrive in pieces while the task runs. nullopt: the task needs the whole array from its start.
+    std::optional<std::size_t> pieces_along = std::nullopt;
     friend bool operator==(const ProgramUse&, const ProgramUse&) = default;
 };
 

@@ -9,6 +9,15 @@
 
 namespace reshard {
 
+/// A part of a used array that has arrived. The task is called once for each part, in the order in which they arrive.
+struct TaskPiece {
+    std::size_t use = 0;           ///< of Task::uses
+    std::size_t dim = 0;           ///< the dimension that is cut
+    std::vector<Interval> part{};  ///< the part of this rank's tile along `dim`, in indices of the tile; ascending
+    std::size_t place = 0;         ///< the number of calls before this one
+    std::size_t count = 1;         ///< of calls
+};
+
 /// A task that runs on this rank. Tiles are dense and row-major.
 struct TaskRun {
     const Task& task;                 ///< of the program
@@ -21,9 +30,13 @@ struct TaskRun {
     std::function<Result<void>()> progress;
     /// While a copy of it lives, the memory of all these tiles stays allocated, beyond the end of the task too.
     std::shared_ptr<const void> keeper;
+    /// The part of a used array to compute with in this call. The other parts may be half written, except parts of
+    /// earlier calls. nullopt: all arrays are there, and this is the only call.
+    std::optional<TaskPiece> piece = std::nullopt;
 };
 
-/// Computes a task on this rank: reads `uses` and writes `makes`. An error ends the run on all ranks.
+/// Computes a task on this rank: reads `uses` and writes `makes`. An error ends the run on all ranks. A task whose use
+/// has pieces_along is called once for each piece if the schedule has its move in pieces, else once.
 using Compute = std::function<Result<void>(const TaskRun&)>;
 
 /// A schedule that is prepared on one rank of a backend. It may run any number of times. It owns the tiles: it takes,

@@ -11,7 +11,8 @@ struct ScheduleOptions {
     /// Options of the plan of each move. Its machine prices the moves; its limits hold for each move by itself.
     Options moves = {};
     std::optional<Index> footprint_bytes_max = std::nullopt;  ///< that each device may hold; no limit when empty
-    /// Rounds of local search; nullopt: 200,000 in programs of up to 20 activities, then in inverse proportion.
+    /// Rounds of local search; nullopt: 200,000 in programs of up to 20 activities, then in inverse proportion. The
+    /// search begins anew, with as many rounds, each time that more moves come in pieces: at most eight times.
     std::optional<Index> rounds_max = std::nullopt;
     Index states_max = 300'000;  ///< states of the exact search of small programs
 };
@@ -19,7 +20,7 @@ struct ScheduleOptions {
 /// Why the search for a schedule ended.
 enum class ScheduleStop {
     bound,      ///< the schedule ends at the lower bound, so none ends sooner
-    exhausted,  ///< every order that could end sooner was visited
+    exhausted,  ///< every order that could end sooner was visited, and no move may come in pieces
     budget,     ///< the rounds were used up; the best schedule so far is returned
 };
 [[nodiscard]] std::string_view name(ScheduleStop stop);  ///< bound, exhausted, budget
@@ -36,6 +37,8 @@ struct ScheduleSynthesis : Judged<ProgramSchedule> {
 };
 
 /// Returns the soonest schedule that a budget finds. Moves are inferred from the layouts, and equal moves share a plan.
+/// If a use has pieces_along, its move comes in pieces if its user waits for it in the chain that ends last, and if the
+/// schedule then ends sooner.
 /// The same question has the same answer on every machine. Small programs are searched completely. Errors: as validate;
 /// as synthesize, with the task and the array named; infeasible (what the orders that were tried need); unsupported
 /// (more than 2^22 activities).

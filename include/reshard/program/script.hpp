@@ -9,6 +9,8 @@ namespace reshard {
 struct ScriptStep {
     std::size_t activity = 0;             ///< its position in ProgramSchedule::order
     std::vector<std::size_t> after = {};  ///< activities of any device that end before it starts, ascending
+    /// A move in pieces that starts before it. The task uses each piece when it has arrived, and ends after the move.
+    std::optional<std::size_t> beside = {};
     friend bool operator==(const ScriptStep&, const ScriptStep&) = default;
 };
 
@@ -24,8 +26,9 @@ struct ScriptMemory {
 };
 
 /// The part of one device. A runtime starts the steps in their order. It starts a step when the activities of `after`
-/// have ended and its memory fits the limit. A move starts when all its devices start it. Then no device waits for
-/// ever, and none is above its limit, however long the activities take (proofs/Program.v: never_stuck, never_over).
+/// have ended, `beside` has started and its memory fits the limit. A move starts when all its devices start it. Then no
+/// device waits for ever, and none is above its limit, however long the activities take (proofs/Program.v: never_stuck,
+/// never_over).
 struct DeviceScript {
     Index device = 0;                       ///< its number
     Index limit = index_max;                ///< bytes; index_max: none

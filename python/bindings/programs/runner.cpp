@@ -26,6 +26,16 @@ nb::object bytes_of(std::span<Byte> bytes, const Keeper& keeper) {
     return nb::cast(nb::ndarray<nb::numpy, Shown>(data, {bytes.size()}, capsule_of(keeper)));
 }
 
+// The array, the dimension, pairs of indices of its tile, the place and the number of calls; None for a task in one
+// call.
+nb::object piece_of(const TaskRun& run) {
+    if (!run.piece) return nb::none();
+    nb::list part;
+    for (const Interval& one : run.piece->part) part.append(nb::make_tuple(one.begin, one.end));
+    return nb::make_tuple(run.task.uses[run.piece->use].array, run.piece->dim, part, run.piece->place,
+                          run.piece->count);
+}
+
 // One look at each run after another, so that one thread runs all ranks. Waits in the only run under MPI.
 Result<void> run_all(std::vector<std::unique_ptr<Ticket>>& runs) {
     if (runs.size() == 1) return runs.front()->wait();
@@ -118,7 +128,7 @@ Result<void> PythonRunner::call(std::size_t place, const nb::callable& compute, 
             }();
             unwrap(std::move(done));
         });
-        compute(ranks_[place], run.task.name, uses, makes, progress);
+        compute(ranks_[place], run.task.name, uses, makes, progress, piece_of(run));
         *own = nullptr;
         return {};
     } catch (nb::python_error& error) {

@@ -28,6 +28,7 @@ struct ShownActivity {
     std::optional<Layout> target = {};
     std::vector<std::string> users = {};
     Index received_bytes = 0;
+    std::size_t pieces = 0;
 };
 
 struct DeviceMemory {
@@ -65,6 +66,8 @@ std::vector<ShownActivity> order_of(const Scheduled& scheduled) {
             shown.target = move.plan.plan().target;
             for (const UseNumber& user : move.users) shown.users.push_back(program.tasks[user.task].name);
             shown.received_bytes = move.plan.verdict().received_bytes_max_device;
+            const Split* const split = pieces_of(move);
+            shown.pieces = split == nullptr ? 1 : split->ends.size();
         }
         order.push_back(std::move(shown));
     }
@@ -103,6 +106,8 @@ void add_activity(nb::module_& module) {
         .def_ro("target", &ShownActivity::target, "The layout that the move makes. None for a task.")
         .def_ro("users", &ShownActivity::users, "The names of the tasks that use the moved array.")
         .def_ro("received_bytes", &ShownActivity::received_bytes, "The most bytes that a device receives.")
+        .def_ro("pieces", &ShownActivity::pieces,
+                "How many pieces its user takes as they arrive; 1 if it comes whole. 0 for a task.")
         .def("__repr__", [](const ShownActivity& one) {
             return fmt::format("<{} {} at {:.6g} s>", one.is_move ? "Move" : "Task", one.name, one.start);
         });
@@ -152,8 +157,8 @@ no limit, however long tasks turn out to take.)doc")
         .def("script", script_for, "device"_a, nb::sig("def script(self, device: int) -> dict[str, typing.Any]"),
              R"doc(The part of one device, for a runtime of your own: the fields of `reshard schedule --script`.
 
-A runtime starts the steps in their order, each when the activities of `after` have ended and its memory fits limit_bytes. A
-move starts when all its devices start it. Then no device waits for ever. Errors: InputError (a device of no mesh).)doc")
+A runtime starts the steps in their order, each when the activities of `after` have ended, the move `beside` it has started
+and its memory fits limit_bytes. A move starts when all its devices start it. A task ends after the move `beside` it. Then no device waits for ever. Errors: InputError (a device of no mesh).)doc")
         .def("drawing", text_of_lanes, "width"_a = 120, "The drawing of `reshard schedule`.")
         .def(
             "chain",

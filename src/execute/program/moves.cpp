@@ -88,6 +88,7 @@ std::uint64_t fingerprint(const Judged<ProgramSchedule>& made) {
         hash.add(task.scratch_bytes);
         for (const ProgramUse& use : task.uses) {
             hash.add(use.array);
+            hash.add(use.pieces_along ? static_cast<Index>(*use.pieces_along) : -1);
             add_layout(use.layout);
         }
         for (const ProgramArray& array : task.makes) add_array(array);
@@ -100,6 +101,7 @@ std::uint64_t fingerprint(const Judged<ProgramSchedule>& made) {
     }
     for (const ProgramMove& move : made.schedule().moves) {
         hash.add(move.array);
+        hash.add(move.in_pieces ? 1 : 0);
         hash.add(static_cast<Index>(reshard::fingerprint(move.plan.plan(), move.plan.execution())));
         for (const UseNumber& user : move.users) {
             hash.add(static_cast<Index>(user.task));

@@ -20,9 +20,13 @@ Index picoseconds_since(Clock::time_point begun) {
 
 }  // namespace
 
-RankRun::RankRun(Judged<ProgramSchedule> made, const DeviceScript& script, Backend& backend, ProgramMoves moves,
-                 ProgramTiles tiles)
-    : made_(std::move(made)), backend_(&backend), moves_(std::move(moves)), tiles_(std::move(tiles)) {
+RankRun::RankRun(Judged<ProgramSchedule> made, Machine machine, const DeviceScript& script, Backend& backend,
+                 ProgramMoves moves, ProgramTiles tiles)
+    : made_(std::move(made)),
+      machine_(std::move(machine)),
+      backend_(&backend),
+      moves_(std::move(moves)),
+      tiles_(std::move(tiles)) {
     const Program& program = made_.program();
     const ProgramSchedule& schedule = made_.schedule();
     position_of_task_.resize(program.tasks.size());
@@ -38,7 +42,7 @@ RankRun::RankRun(Judged<ProgramSchedule> made, const DeviceScript& script, Backe
     std::set<std::size_t> own;
     for (const ScriptStep& step : script.steps) own.insert(step.activity);
     for (const ScriptStep& step : script.steps) {
-        Step mine{step.activity};
+        Step mine{step.activity, {}, {}, step.beside};
         std::ranges::copy_if(step.after, std::back_inserter(mine.after), [&](auto k) { return own.contains(k); });
         for (std::size_t s = 0; s < moves_.signals().size(); ++s)
             if (!activity(step.activity).is_move && moves_.signals()[s].later == activity(step.activity).number)
@@ -98,6 +102,8 @@ Result<void> RankRun::start(Compute compute) {
     tiles_.reset();
     compute_ = std::move(compute);
     ended_.assign(made_.schedule().order.size(), false);
+    begun_ = ended_;
+    open_.reset();
     own_times_.assign(std::max<std::size_t>(ended_.size(), 1), no_time);
     signals_heard_.clear();
     signals_done_.clear();
@@ -132,9 +138,13 @@ tl::unexpected<Error> RankRun::fail_all(const Error& why) {
 Result<bool> RankRun::look(bool in_task) {
     RESHARD_CHECK(look_at(flights_));
     RESHARD_CHECK(look_at(signals_in_flight_));
+    if (open_ && !in_task) {
+        RESHARD_TRY(const bool ran, run_piece());
+        if (ran) return false;
+    }
     if (next_ < steps_.size()) {
         RESHARD_CHECK(listen_for(steps_[next_]));
-        if (const auto step = startable(in_task)) {
+        if (const auto step = startable(in_task || open_)) {
             started_[*step] = true;
             while (next_ < steps_.size() && started_[next_]) ++next_;
             changed_ = true;
@@ -142,13 +152,13 @@ Result<bool> RankRun::look(bool in_task) {
             return false;
         }
         // proofs/Program.v: never_stuck. A run that breaks it ends here instead of waiting for ever.
-        if (!in_task && flights_.empty() && signals_in_flight_.empty())
+        if (!in_task && !open_ && flights_.empty() && signals_in_flight_.empty())
             return fail(Code::plan,
                         fmt::format("rank {} has nothing in flight and cannot start {}", backend_->rank(),
                                     name_of(made_.program(), made_.schedule(), activity(steps_[next_].activity))));
         return false;
     }
-    if (in_task || !flights_.empty() || !signals_in_flight_.empty()) return false;
+    if (in_task || open_ || !flights_.empty() || !signals_in_flight_.empty()) return false;
     return end_together();
 }
 
@@ -162,7 +172,7 @@ Result<void> RankRun::look_at(std::list<MoveInFlight>& flights) {
         changed_ = true;
         if (&flights == &flights_) {
             busy_.erase(&moves_.of(activity(at->activity).number));
-            has_ended(at->activity, at->begun);
+            has_ended(at->activity, picoseconds_since(at->begun));
         } else {
             signals_done_.insert(at->activity);
         }
@@ -171,9 +181,9 @@ Result<void> RankRun::look_at(std::list<MoveInFlight>& flights) {
     return {};
 }
 
-void RankRun::has_ended(std::size_t k, Clock::time_point begun) {
+void RankRun::has_ended(std::size_t k, Index picoseconds) {
     ended_[k] = true;
-    own_times_[k] = activity(k).is_move ? -picoseconds_since(begun) : picoseconds_since(begun);
+    own_times_[k] = activity(k).is_move ? -picoseconds : picoseconds;
     tiles_.end(k);
 }
 
@@ -190,11 +200,11 @@ Result<void> RankRun::listen_for(const Step& step) {
 
 // The first step that has not started, or a move behind it that takes no memory here: this rank only sends. `after`
 // names the step before on each engine and card, so they keep the order, and memory is taken in the order, too.
-std::optional<std::size_t> RankRun::startable(bool in_task) {
+std::optional<std::size_t> RankRun::startable(bool engine_is_busy) {
     constexpr std::size_t looked_at_max = 32;  // steps
     for (std::size_t k = next_; k < std::min(steps_.size(), next_ + looked_at_max); ++k) {
         const bool is_move = activity(steps_[k].activity).is_move;
-        const bool in_turn = k == next_ && (is_move || !in_task);
+        const bool in_turn = k == next_ && (is_move || !engine_is_busy);
         const bool overtakes = k != next_ && is_move && tiles_.takes(steps_[k].activity) == 0;
         if (!started_[k] && (in_turn || overtakes) && may_start(steps_[k])) return k;
     }
@@ -204,13 +214,15 @@ std::optional<std::size_t> RankRun::startable(bool in_task) {
 bool RankRun::may_start(const Step& step) {
     const ScheduledActivity& one = activity(step.activity);
     return std::ranges::all_of(step.after, [&](std::size_t k) { return bool{ended_[k]}; }) &&
+           (!step.beside || begun_[*step.beside]) &&
            std::ranges::all_of(step.signals, [&](std::size_t s) { return signals_done_.contains(s); }) &&
            !(one.is_move && busy_.contains(&moves_.of(one.number))) && tiles_.fits(step.activity);
 }
 
 Result<void> RankRun::start_step(const Step& step) {
     RESHARD_CHECK(tiles_.take(step.activity));
-    return activity(step.activity).is_move ? start_move(step.activity) : run_task(step.activity);
+    begun_[step.activity] = true;
+    return activity(step.activity).is_move ? start_move(step.activity) : run_task(step);
 }
 
 Result<void> RankRun::start_move(std::size_t k) {
@@ -230,14 +242,75 @@ Result<void> RankRun::start_move(std::size_t k) {
     return {};
 }
 
-Result<void> RankRun::run_task(std::size_t k) {
+Result<void> RankRun::run_task(const Step& step) {
+    if (step.beside) {
+        open_ = OpenTask{step.activity, *step.beside};
+        return {};
+    }
+    RESHARD_TRY(const Index picoseconds, call(step.activity, std::nullopt));
+    has_ended(step.activity, picoseconds);
+    return send_signals(activity(step.activity).number);
+}
+
+// Calls the task for the next piece if it has arrived. The task ends after its move, since both use the tile. Returns
+// false if nothing happened.
+Result<bool> RankRun::run_piece() {
+    const auto flight = flight_of(open_->move);
+    const std::size_t count = moves_.of(activity(open_->move).number).arrival_count();
+    std::size_t arrived = count;
+    if (flight != flights_.end()) {
+        RESHARD_ASSIGN(arrived, flight->ticket->arrived());
+    }
+    if (open_->place < std::min(arrived, count)) {
+        RESHARD_TRY(const Index picoseconds, call(open_->activity, piece_at_place(*open_)));
+        open_->picoseconds += picoseconds;
+        ++open_->place;
+    } else if (open_->place == count && flight == flights_.end()) {
+        has_ended(open_->activity, open_->picoseconds);
+        const std::size_t task = activity(open_->activity).number;
+        open_.reset();
+        RESHARD_CHECK(send_signals(task));
+    } else {
+        return false;
+    }
+    changed_ = true;
+    return true;
+}
+
+std::list<MoveInFlight>::iterator RankRun::flight_of(std::size_t move) {
+    return std::ranges::find(flights_, move, &MoveInFlight::activity);
+}
+
+// Pieces are stated in indices of the array. A task counts in its tile, which is dense.
+TaskPiece RankRun::piece_at_place(const OpenTask& task) const {
+    const ProgramMove& move = made_.schedule().moves[activity(task.move).number];
+    const Split& split = *pieces_of(move);
+    TaskPiece piece{move.users.front().use, split.dim, {}, task.place, split.ends.size()};
+    const Layout& layout = made_.program().tasks[activity(task.activity).number].uses[piece.use].layout;
+    if (tile_count(layout, backend_->rank()) == 0) return piece;
+    const Tile whole = reshard::tile(layout, backend_->rank());
+    const Tile part = piece_of(whole, split, piece_at(split, task.place));
+    Index before = 0;  // indices of the tile
+    for (const Interval& held : whole[split.dim].intervals) {
+        for (const Interval& one : part[split.dim].intervals) {
+            const Interval common{std::max(held.begin, one.begin), std::min(held.end, one.end)};
+            if (common.begin >= common.end) continue;
+            piece.part.push_back({before + common.begin - held.begin, before + common.end - held.begin});
+        }
+        before += held.size();
+    }
+    return piece;
+}
+
+// Returns how long the call took.
+Result<Index> RankRun::call(std::size_t k, std::optional<TaskPiece> piece) {
     const std::size_t number = activity(k).number;
     const Task& task = made_.program().tasks[number];
     auto kept = std::make_shared<std::vector<std::shared_ptr<Memory>>>();
     const auto keep = [&](std::optional<std::size_t> maker, const std::string& array) {
         if (const auto tile = tiles_.find(maker, array)) kept->push_back(tiles_.memory(*tile));
     };
-    TaskRun run{task, {}, {}, [this] { return advance().map([](bool) {}); }, kept};
+    TaskRun run{task, {}, {}, [this] { return advance().map([](bool) {}); }, kept, std::move(piece)};
     for (std::size_t u = 0; u < task.uses.size(); ++u) {
         const Elements tile = elements(maker_of(number, u), task.uses[u].array, task.uses[u].layout);
         keep(maker_of(number, u), task.uses[u].array);
@@ -255,11 +328,9 @@ Result<void> RankRun::run_task(std::size_t k) {
     const auto computed = compute_(run);
     in_task_ = false;
     if (error_) return tl::unexpected(*error_);
-    if (!computed)
-        return fail(computed.error().code,
-                    fmt::format("task {} on rank {}: {}", task.name, backend_->rank(), computed.error().message));
-    has_ended(k, begun);
-    return send_signals(number);
+    if (computed) return picoseconds_since(begun);
+    return fail(computed.error().code,
+                fmt::format("task {} on rank {}: {}", task.name, backend_->rank(), computed.error().message));
 }
 
 Result<void> RankRun::send_signals(std::size_t task) {
@@ -313,8 +384,15 @@ Result<Program> RankRun::measured() const {
             program.tasks[one.number].picoseconds = times_[k];
             continue;
         }
-        const UseNumber& first = made_.schedule().moves[one.number].users.front();
-        program.tasks[first.task].uses[first.use].move_picoseconds = -times_[k];
+        const ProgramMove& move = made_.schedule().moves[one.number];
+        const UseNumber& first = move.users.front();
+        Index& picoseconds = program.tasks[first.task].uses[first.use].move_picoseconds.emplace(-times_[k]);
+        if (!move.in_pieces) continue;
+        // A program states the time of the whole move.
+        const Plan& plan = move.plan.plan();
+        const Index whole = plan_picoseconds(plan, move.plan.verdict(), machine_);
+        const Index pieces = run_picoseconds(plan, move.plan.execution(), move.plan.verdict(), machine_);
+        picoseconds = scale_up(picoseconds, whole, std::max<Index>(pieces, 1));
     }
     return program;
 }

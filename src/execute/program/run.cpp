@@ -71,7 +71,7 @@ Result<ProgramRunner> ProgramRunner::prepare(const Result<Judged<ProgramSchedule
     // A rank that failed comes too, so that the others learn of it.
     RESHARD_TRY(auto& moves, program::ProgramMoves::prepare(
                                  own ? made : Result<Judged<ProgramSchedule>>(tl::unexpected(own.error())), backend));
-    program::RankRun run(*made, own->first, backend, std::move(moves), own->second);
+    program::RankRun run(*made, machine, own->first, backend, std::move(moves), own->second);
     return ProgramRunner(std::make_unique<State>(State{std::move(run)}));
 }
 

@@ -54,6 +54,27 @@ class Schedules(tool.Case):
         self.assertEqual(answer["devices"][0]["held"][-1][1], 16)
         self.assertEqual(answer["devices"][0]["limit_bytes"], 24 * 2**20)
 
+    def test_a_move_that_stands_alone_comes_in_pieces(self):
+        lines = """{"task": "make", "mesh": "t=2[0,1]", "seconds": 0.005, "makes": {"w": "f32[4096@t,1024]"}}
+{"task": "load", "mesh": "r=2[2,3]", "seconds": 0.004, "uses": {"w": {"layout": "f32[4096,1024@r]", "pieces": 0}}}
+"""
+        make, move, load = json.loads(self.schedule("--json", text=lines))["order"]
+        self.assertRegex(move["pieces"], r"^split dim 0 block 2048 ends [\d,]+,2048 .*overlapped$")
+        self.assertEqual(move["start_ps"], make["end_ps"])
+        self.assertLess(load["start_ps"], move["end_ps"])
+        self.assertGreaterEqual(load["end_ps"], move["end_ps"])
+        whole = json.loads(self.schedule("--json", text=lines.replace(', "pieces": 0', "")))
+        self.assertNotIn("pieces", whole["order"][1])
+        self.assertGreater(whole["end_ps"], load["end_ps"])
+        self.assertIn("moves 1, 1 in pieces", self.schedule(text=lines))
+        self.assertIn("each piece of w to f32[4096,1024@r] on r=2[2,3] arrives in time", self.schedule("--chain", text=lines))
+        self.assertEqual(self.schedule("--print-program", text=lines).count('"pieces":0'), 1)
+        step = json.loads(self.schedule("--script", "2", text=lines))["steps"][1]
+        self.assertEqual((step["task"], step["after"], step["beside"]), ("load", [], 1))
+        for wrong, words in ((2, "along dimension 2"), (-1, "whole number"), ('"0"', "whole number")):
+            text = lines.replace('"pieces": 0', f'"pieces": {wrong}')
+            self.assertIn(words, self.schedule(text=text, code=2))
+
     def test_answers_are_the_same_each_time(self):
         arguments = ("--generate", "1f1b stages=3 microbatches=4 move=9ms activations=3", "--rounds", "300", "--json")
         self.assertEqual(self.schedule(*arguments), self.schedule(*arguments))

@@ -7,8 +7,8 @@
 
 namespace reshard::conformance {
 
-inline ScheduleSynthesis drawn_schedule(std::uint64_t seed, int devices) {
-    const Program program = test::RandomProgram(seed, devices).draw();
+inline ScheduleSynthesis drawn_schedule(std::uint64_t seed, int devices, bool in_pieces = false) {
+    const Program program = test::RandomProgram(seed, devices, in_pieces).draw();
     ScheduleOptions options;
     options.rounds_max = 50;
     options.states_max = 1000;
@@ -20,6 +20,11 @@ inline ScheduleSynthesis drawn_schedule(std::uint64_t seed, int devices) {
         if (auto tight = schedule(program, options)) return *tight;
     }
     return made;
+}
+
+/// How many moves come in pieces.
+inline Index pieced(const ScheduleSynthesis& made) {
+    return std::ranges::count(made.schedule().moves, true, &ProgramMove::in_pieces);
 }
 
 }  // namespace reshard::conformance

@@ -47,6 +47,8 @@ public:
         EXPECT_LE(runner_->most_bytes(), limit()) << "rank " << rank_;
         ran_ = 0;
     }
+    /// Of compute, in all runs.
+    [[nodiscard]] std::size_t calls() const { return calls_; }
     /// True if this rank has held all that it may.
     [[nodiscard]] bool is_full() const { return runner_->most_bytes() == limit(); }
 
@@ -80,16 +82,43 @@ private:
         const auto bytes = values(array, layout);
         EXPECT_TRUE(std::ranges::equal(tile, bytes)) << array << " on rank " << rank_;
     }
+    // Compares the part of a tile that has arrived. `tile` is dense.
+    void expect_part(const ProgramUse& use, const TaskPiece& piece, std::span<const std::byte> tile) {
+        const auto bytes = values(use.array, use.layout);
+        ASSERT_EQ(tile.size(), bytes.size());
+        if (bytes.empty()) return;
+        std::size_t inner = static_cast<std::size_t>(size_of(use.layout.dtype));
+        for (std::size_t d = use.layout.dims.size(); --d > piece.dim;)
+            inner *= static_cast<std::size_t>(reshard::tile(use.layout, rank_)[d].size());
+        const auto side = static_cast<std::size_t>(reshard::tile(use.layout, rank_)[piece.dim].size());
+        for (std::size_t row = 0; row < tile.size() / inner; ++row) {
+            const auto index = static_cast<Index>(row % side);
+            const auto has = [&](const Interval& one) { return one.begin <= index && index < one.end; };
+            if (std::ranges::none_of(piece.part, has)) continue;
+            ++rows_;
+            EXPECT_TRUE(
+                std::ranges::equal(tile.subspan(row * inner, inner), std::span(bytes).subspan(row * inner, inner)))
+                << use.array << " row " << row << " in piece " << piece.place << " on rank " << rank_;
+        }
+        if (piece.place + 1 < piece.count) return;
+        EXPECT_EQ(rows_, tile.size() / inner) << "the pieces are the whole tile";
+        rows_ = 0;
+    }
     Result<void> compute(const TaskRun& run) {
-        ++ran_;
+        ++calls_;
+        const bool last = !run.piece || run.piece->place + 1 == run.piece->count;
+        ran_ += last ? 1 : 0;
+        if (run.piece) expect_part(run.task.uses[run.piece->use], *run.piece, run.uses[run.piece->use].bytes);
         const auto read = [&] {
             for (std::size_t u = 0; u < run.uses.size(); ++u)
-                expect_values(run.task.uses[u].array, run.task.uses[u].layout, run.uses[u].bytes);
+                if (last || u != run.piece->use)
+                    expect_values(run.task.uses[u].array, run.task.uses[u].layout, run.uses[u].bytes);
         };
         read();
         auto told = in_task(run);
         if (!told) return told;
         read();  // nothing else wrote there meanwhile
+        if (!last) return told;
         for (std::size_t m = 0; m < run.makes.size(); ++m) write(run.task.makes[m].name, run.makes[m]);
         told = run.progress();
         for (std::size_t m = 0; m < run.makes.size(); ++m)
@@ -102,6 +131,8 @@ private:
     std::map<std::string, Known> known_;
     Result<ProgramRunner> runner_;
     std::size_t ran_ = 0;
+    std::size_t calls_ = 0;
+    std::size_t rows_ = 0;  // of the tile that comes in pieces, compared so far
 };
 
 }  // namespace reshard::conformance

@@ -13,8 +13,12 @@ namespace {
 
 TEST(Programs, RandomOnesMoveEveryByteWithinTheirLimits) {
     std::vector<ScheduleSynthesis> drawn;
-    for (int k = 0; k < test::cases(20); ++k)
-        drawn.push_back(drawn_schedule(test::drawn_seed() * 4096 + static_cast<std::uint64_t>(k), 8));
+    Index in_pieces = 0;
+    for (int k = 0; k < test::cases(20); ++k) {
+        drawn.push_back(drawn_schedule(test::drawn_seed() * 4096 + static_cast<std::uint64_t>(k), 8, k % 4 == 0));
+        in_pieces += pieced(drawn.back());
+    }
+    RecordProperty("in_pieces", static_cast<int>(in_pieces));
     harness().on_every_rank([&](Backend& backend) {
         for (std::size_t k = 0; k < drawn.size(); ++k) {
             Player player(drawn[k], backend);
@@ -49,6 +53,64 @@ TEST(Programs, APipelineHandsActivationsOn) {
             EXPECT_LT(task.picoseconds, 60'000'000'000'000) << task.name;
         }
         EXPECT_TRUE(schedule(measured, {.rounds_max = 50}));
+    });
+}
+
+// Two ranks make weights in rows. Two others use them in columns, row by row, as long as they travel.
+Program in_step(const char* source, const char* target, std::size_t dim) {
+    const Layout rows = parse_layout(parse_mesh("t=2[0,1]").value(), source).value();
+    const Layout columns = parse_layout(parse_mesh("r=2[5,3]").value(), target).value();
+    constexpr Index time = 1'000'000'000;
+    Program program;
+    program.tasks.push_back({"make", rows.mesh, time, {}, {{"w", rows}}});
+    program.tasks.push_back({"use", columns.mesh, time, {{"w", columns}}, {{"sum", columns, true}}});
+    program.tasks.back().uses.front().pieces_along = dim;
+    program.tasks.push_back({"end", columns.mesh, time, {{"sum", columns}}});
+    return program;
+}
+
+TEST(Programs, PiecesAreUsedAsTheyArrive) {
+    for (const auto& [source, target, dim] :
+         {std::tuple("f32[1024@t,512]", "f32[1024,512@r]", 0), std::tuple("f32[1024@t,512]", "f32[1024,512@r]", 1),
+          std::tuple("f32[1023@t,512]", "f32[1023@r,512]", 0), std::tuple("f32[512,1023]", "f32[512,1023@r]", 1)}) {
+        const auto made = schedule(in_step(source, target, static_cast<std::size_t>(dim))).value();
+        ASSERT_EQ(pieced(made), 1) << source;
+        harness().on_every_rank([&](Backend& backend) {
+            Player player(made, backend);
+            ASSERT_TRUE(player.prepared()) << player.error().message;
+            for (int again = 0; again < 2; ++again) {
+                auto run = player.start();
+                ASSERT_TRUE(run) << run.error().message;
+                const auto done = (*run)->wait();
+                ASSERT_TRUE(done) << done.error().message;
+                player.expect_right();
+            }
+            if (backend.rank() == 3) {
+                EXPECT_GT(player.calls(), 3U);
+            }
+            const Program measured = player.runner().measured().value();
+            EXPECT_GT(*measured.tasks[1].uses[0].move_picoseconds, 0);
+            EXPECT_EQ(measured.tasks[1].uses[0].pieces_along, dim);
+        });
+    }
+}
+
+TEST(Programs, ATaskThatFailsInAPieceEndsAllRanks) {
+    const auto made = schedule(in_step("f32[1024@t,512]", "f32[1024,512@r]", 0)).value();
+    harness().on_every_rank([&](Backend& backend) {
+        Player player(made, backend);
+        ASSERT_TRUE(player.prepared()) << player.error().message;
+        player.in_task = [&](const TaskRun& run) -> Result<void> {
+            if (run.piece && run.piece->place == 1 && backend.rank() == 5)
+                return fail(Code::usage, "it is not a number");
+            return run.progress();
+        };
+        auto run = player.start();
+        ASSERT_TRUE(run) << run.error().message;
+        const auto done = (*run)->wait();
+        ASSERT_FALSE(done) << "rank " << backend.rank();
+        EXPECT_NE(done.error().message.find("task use on rank 5: it is not a number"), std::string::npos)
+            << done.error().message;
     });
 }
 

@@ -110,14 +110,14 @@ class Programs(unittest.TestCase):
         full.task("a", layout.mesh, 0.25, uses={"w": layout}, makes={"g": {"layout": "f32[8@x]", "kept": True}}, scratch="1KiB")
         full.task("b", "y=2[2,3]", 1, uses={"w": [other, {"layout": other, "again": True, "seconds": 0.5}]}, after=["a"],
                   engine="copies")
-        full.task("c", "x=2", 1, uses={"w": layout, "g": layout}, makes={"h": layout}, donates=["g"])
+        full.task("c", "x=2", 1, uses={"w": {"layout": layout, "pieces": 0}, "g": layout}, makes={"h": layout}, donates=["g"])
         self.assertEqual([json.loads(line) for line in str(full).splitlines()], [
             {"array": "w", "mesh": "x=2", "layout": "f32[8@x]", "kept": True},
             {"task": "a", "mesh": "x=2", "seconds": 0.25, "uses": {"w": "f32[8@x]"},
              "makes": {"g": {"layout": "f32[8@x]", "kept": True}}, "scratch": 1024},
             {"task": "b", "mesh": "y=2[2,3]", "seconds": 1.0, "after": ["a"], "engine": "copies",
              "uses": {"w": ["f32[8@y]", {"layout": "f32[8@y]", "again": True, "seconds": 0.5}]}},
-            {"task": "c", "mesh": "x=2", "seconds": 1.0, "uses": {"w": "f32[8@x]", "g": "f32[8@x]"},
+            {"task": "c", "mesh": "x=2", "seconds": 1.0, "uses": {"w": {"layout": "f32[8@x]", "pieces": 0}, "g": "f32[8@x]"},
              "makes": {"h": "f32[8@x]"}, "donates": ["g"]}])
 
     def rows_of(self, program, split):

@@ -57,8 +57,53 @@ def expect_kept(test, kept, columns, ranks):
                 test.assertEqual(tile.size, 0)
 
 
+def in_step():
+    """Two devices make an array in rows, two others use it in columns, row by row, while it travels."""
+    program = reshard.Program()
+    program.task("make", "t=2[0,1]", 0.001, makes={"w": "f32[1024@t,512]"})
+    program.task("use", "r=2[2,3]", 0.001, uses={"w": {"layout": "f32[1024,512@r]", "pieces": 0}},
+                 makes={"more": {"layout": "f32[1024,512@r]", "kept": True}})
+    return program
+
+
+def use_in_step(test, runner, ranks):
+    """Runs in_step, and compares what it keeps. Returns the calls of each rank."""
+    whole = numpy.arange(1024 * 512, dtype=numpy.float32).reshape(1024, 512)
+    calls = []
+
+    def make(task):
+        test.assertIsNone(task.piece)
+        task.makes["w"][...] = whole[512 * task.rank:512 * (task.rank + 1)]
+
+    def use(task):
+        calls.append((task.rank, task.piece.place, task.piece.count))
+        test.assertEqual((task.piece.array, task.piece.dim), ("w", 0))
+        for part in task.piece.parts:
+            task.makes["more"][part] = task.uses["w"][part] + 1
+
+    kept = runner.run({"make": make, "use": use})
+    for rank, tile in zip(ranks, kept["more"]):
+        if rank >= 2:
+            columns = slice(256 * (rank - 2), 256 * (rank - 1))
+            numpy.testing.assert_array_equal(tile, whole[:, columns] + 1)
+    for rank in set(ranks) & {2, 3}:
+        count = calls[-1][2]
+        test.assertGreater(count, 1)
+        test.assertEqual([call for call in calls if call[0] == rank], [(rank, place, count) for place in range(count)])
+
+
 class Launched(four_ranks.launched(300)):
     """Ranks of this process. The class above it starts four ranks."""
+
+    def test_pieces_are_used_as_they_arrive(self):
+        made = reshard.schedule(in_step())
+        move = next(one for one in made.order if one.is_move)
+        self.assertGreater(move.pieces, 1)
+        self.assertGreater(move.end, next(one.start for one in made.order if one.name == "use"))
+        runner = reshard.Runner(made, reshard.local(4))
+        for _ in range(2):
+            use_in_step(self, runner, range(4))
+        self.assertIn('"pieces":0', str(runner.measured))
 
     def test_values_order_and_measured_times(self):
         program, rows, columns = refit()
@@ -148,6 +193,9 @@ class Ranks(unittest.TestCase):
         self.assertEqual(len(tasks.ran), 6)
         texts = self.comm.allgather(str(runner.measured))
         self.assertEqual(len(set(texts)), 1)
+
+    def test_pieces_are_used_as_they_arrive(self):
+        use_in_step(self, reshard.Runner(reshard.schedule(in_step()), self.comm), [self.comm.rank])
 
     def test_an_exception_of_a_task_ends_all_ranks(self):
         program, rows, _ = refit()

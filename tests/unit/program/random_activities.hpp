@@ -37,6 +37,18 @@ public:
 
     int below(int count) { return dice_.below(count); }
 
+    /// Each move that only one activity waits for lets it start early, in half of the cases.
+    program::Activities with_pieces(program::Activities drawn) {
+        for (int j = 0; j < drawn.count(); ++j) {
+            program::Activity& move = drawn.all[static_cast<std::size_t>(j)];
+            const std::vector<int>& after = drawn.after[static_cast<std::size_t>(j)];
+            if (!move.moves || after.size() != 1 || below(2) == 0) continue;
+            const Index user = drawn.all[static_cast<std::size_t>(after.front())].picoseconds;
+            move.early = below(static_cast<int>(std::min(move.picoseconds, user + 1)));
+        }
+        return drawn;
+    }
+
 private:
     void add_task(int place) {
         std::vector<int> inputs;

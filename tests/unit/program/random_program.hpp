@@ -14,7 +14,9 @@ namespace reshard::test {
 /// Tasks on meshes that are disjoint, overlap, or lie in each other, of four or eight devices. Arrays are cut or whole.
 class RandomProgram {
 public:
-    explicit RandomProgram(std::uint64_t seed, int devices = 4) : dice_(seed), meshes_(devices == 4 ? 6 : 9) {}
+    /// In pieces: arrays are larger, and tasks ask for pieces of what they use.
+    explicit RandomProgram(std::uint64_t seed, int devices = 4, bool in_pieces = false)
+        : dice_(seed), meshes_(devices == 4 ? 6 : 9), in_pieces_(in_pieces) {}
 
     Program draw() {
         Program program;
@@ -37,11 +39,13 @@ private:
     }
     Layout layout(const Mesh& mesh) {
         const char* const layouts[] = {"f32[8@x,4]", "f32[8,4@x]", "f32[8,4]", "f32[8@x,4]"};
-        return parse_layout(mesh, layouts[dice_.below(4)]).value();
+        const char* const large[] = {"f32[1024@x,32]", "f32[1024,32@x]", "f32[1024,32]", "f32[1024@x,32]"};
+        return parse_layout(mesh, (in_pieces_ ? large : layouts)[dice_.below(4)]).value();
     }
 
     Task task(const std::string& called) {
-        Task task{called, mesh(), 100'000 * (1 + dice_.below(20))};
+        const Index unit = in_pieces_ ? 10'000'000 : 100'000;  // picoseconds; a large array moves in some 50 us
+        Task task{called, mesh(), unit * (1 + dice_.below(20))};
         for (int k = dice_.below(3); k > 0 && !made_.empty(); --k) {
             const ProgramArray& used =
                 made_[made_.size() - 1 -
@@ -49,7 +53,9 @@ private:
             if (std::ranges::count(task.uses, used.name, &ProgramUse::array) > 0) continue;
             const bool here = used.layout.mesh == task.mesh && dice_.below(3) > 0;
             task.uses.push_back({used.name, here ? used.layout : layout(task.mesh), dice_.below(5) == 0});
-            if (dice_.below(4) == 0) task.uses.back().move_picoseconds = 100'000 * dice_.below(15);
+            if (dice_.below(4) == 0) task.uses.back().move_picoseconds = unit * dice_.below(15);
+            if (in_pieces_ && dice_.below(4) > 0)
+                task.uses.back().pieces_along = static_cast<std::size_t>(dice_.below(2));
         }
         std::vector<ProgramArray> made;
         for (int k = dice_.below(3); k > 0; --k) made.push_back({name(), layout(task.mesh), dice_.below(8) == 0});
@@ -75,6 +81,7 @@ private:
 
     program::Dice dice_;
     int meshes_;  // of the list
+    bool in_pieces_;
     int names_ = 0;
     std::vector<ProgramArray> made_;
     std::vector<std::string> tasks_;

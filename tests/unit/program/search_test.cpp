@@ -55,9 +55,20 @@ private:
     Index best_ = index_max;
 };
 
+// When `j` ends if it starts now: not before a move whose pieces it uses.
+Index end_of(const Activities& program, std::size_t j, Index picoseconds, const std::vector<Index>& end) {
+    Index least = picoseconds;
+    for (const int i : program.all[j].before)
+        if (program.all[static_cast<std::size_t>(i)].early > 0)
+            least = std::max(least, end[static_cast<std::size_t>(i)]);
+    return least;
+}
+
 // Runs an order step by step in time. Every resource and every place keeps its own queue, as ranks would. Returns the
 // starts; empty if it hangs. Fails if a place is ever over its limit.
-std::vector<Index> simulated(const Activities& program, const Order& order, const std::vector<Index>& durations) {
+// At other than the stated durations, `eager`, the user of pieces starts as soon as the move has started.
+std::vector<Index> simulated(const Activities& program, const Order& order, const std::vector<Index>& durations,
+                             bool eager = false) {
     const std::size_t count = program.all.size();
     std::vector<std::vector<int>> queues;
     for (int r = 0; r < program.resources; ++r) {
@@ -78,14 +89,19 @@ std::vector<Index> simulated(const Activities& program, const Order& order, cons
     std::vector<Index> start(count, -1), end(count, index_max), held = program.held_first;
     std::vector<char> freed(program.buffers.size());
     std::size_t ended = 0;
+    const auto passes_at = [&](std::size_t i) {
+        if (start[i] < 0) return index_max;
+        const Index early = program.all[i].early;
+        return early > 0 && eager ? start[i] : end[i] - early;
+    };
     for (Index now = 0; ended < count;) {
         for (bool again = true; again;) {
             again = false;
             for (const int j : order) {
                 const auto& one = program.all[static_cast<std::size_t>(j)];
                 if (start[static_cast<std::size_t>(j)] >= 0) continue;
-                bool can =
-                    std::ranges::all_of(one.before, [&](int i) { return end[static_cast<std::size_t>(i)] <= now; });
+                bool can = std::ranges::all_of(one.before,
+                                               [&](int i) { return passes_at(static_cast<std::size_t>(i)) <= now; });
                 for (std::size_t q = 0; q < queues.size(); ++q) {
                     const auto mine = std::ranges::find(queues[q], j);
                     if (mine == queues[q].end()) continue;
@@ -97,7 +113,8 @@ std::vector<Index> simulated(const Activities& program, const Order& order, cons
                                      program.limits[static_cast<std::size_t>(place)];
                 if (!can) continue;
                 start[static_cast<std::size_t>(j)] = now;
-                end[static_cast<std::size_t>(j)] = now + durations[static_cast<std::size_t>(j)];
+                const auto number = static_cast<std::size_t>(j);
+                end[number] = end_of(program, number, now + durations[number], end);
                 for (std::size_t q = 0; q < queues.size(); ++q)
                     if (std::ranges::count(queues[q], j) > 0) {
                         ++at[q];
@@ -110,7 +127,8 @@ std::vector<Index> simulated(const Activities& program, const Order& order, cons
         }
         Index next = index_max;
         for (std::size_t j = 0; j < count; ++j)
-            if (start[j] >= 0 && end[j] > now) next = std::min(next, end[j]);
+            for (const Index event : {passes_at(j), end[j]})
+                if (start[j] >= 0 && event > now) next = std::min(next, event);
         if (next == index_max) return {};
         now = next;
         for (std::size_t j = 0; j < count; ++j) {
@@ -139,9 +157,13 @@ std::vector<Index> durations_of(const Activities& program) {
 TEST(ProgramSearch, IsTheBestOfAllOrders) {
     const int count = test::cases(1500);
     int limited = 0;
+    int early = 0;
     for (int k = 0; k < count; ++k) {
-        const Activities one = RandomActivities(seed_of(k)).draw(5);
+        RandomActivities draw(seed_of(k));
+        Activities one = draw.draw(5);
         if (one.count() > 8) continue;
+        if (k % 2 == 0) one = draw.with_pieces(std::move(one));
+        early += static_cast<int>(std::ranges::count_if(one.all, [](const auto& move) { return move.early > 0; }));
         const auto answer = best_order(one, {0, 300'000});
         ASSERT_TRUE(answer.has_value()) << k;
         EXPECT_EQ(answer->found.value.end, Exhaustive(one).run()) << k;
@@ -150,6 +172,7 @@ TEST(ProgramSearch, IsTheBestOfAllOrders) {
         limited += one.limited ? 1 : 0;
     }
     EXPECT_GT(limited, count / 3);
+    EXPECT_GT(early, 0);
 }
 
 TEST(ProgramSearch, LocalSearchIsCloseToTheBest) {
@@ -194,7 +217,9 @@ TEST(ProgramSearch, GroupsThatShareMemoryChangePlaces) {
 
 TEST(ProgramSearch, TimesAreTheSimulatedOnes) {
     for (int k = 0; k < test::cases(300); ++k) {
-        const Activities one = RandomActivities(seed_of(k)).draw(12);
+        RandomActivities draw(seed_of(k));
+        Activities one = draw.draw(12);
+        if (k % 2 == 0) one = draw.with_pieces(std::move(one));
         const auto answer = best_order(one, {200, 0});
         ASSERT_TRUE(answer.has_value());
         program::Times times(one);
@@ -206,14 +231,15 @@ TEST(ProgramSearch, TimesAreTheSimulatedOnes) {
 TEST(ProgramSearch, NoDurationsMakeAnOrderHang) {
     for (int k = 0; k < test::cases(200); ++k) {
         RandomActivities draw(seed_of(k));
-        const Activities one = draw.draw(12);
+        Activities one = draw.draw(12);
+        if (k % 2 == 0) one = draw.with_pieces(std::move(one));
         const auto answer = best_order(one, {200, 0});
         ASSERT_TRUE(answer.has_value());
         ASSERT_TRUE(program::fits(one, answer->found.order));
         for (int round = 0; round < 10; ++round) {
             std::vector<Index> durations = durations_of(one);
             for (Index& duration : durations) duration = 1 + duration * (1 + draw.below(25)) / 5;
-            EXPECT_EQ(simulated(one, answer->found.order, durations).size(), one.all.size()) << k;
+            EXPECT_EQ(simulated(one, answer->found.order, durations, true).size(), one.all.size()) << k;
         }
     }
 }

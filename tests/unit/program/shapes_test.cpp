@@ -55,11 +55,13 @@ TEST(Shapes, Frontier) {
                 15100, end == 12400, activations});
 }
 
-// Qi et al. 2024. ZB-H2's memory gives the bound.
+// Qi et al. 2024. At ZB-H1's memory, the first line: the last forward task of stage 0 waits for room, behind 11 forward
+// tasks, 8 backward tasks and 8 for weights (2,700), and 360 without work, since the first backward task cannot start
+// before 760. From there to the end it takes 960. The paper's formula, 3,960, leaves out the messages on this way.
 TEST(Shapes, ZeroBubble) {
-    expect({"zero_bubble stages=4 microbatches=12 activations=4" + thirds, 4020, 4020, false, 4});
+    expect({"zero_bubble stages=4 microbatches=12 activations=4" + thirds, 4020, 4020, true, 4});
     expect({"zero_bubble stages=4 microbatches=12 activations=7" + thirds, 3930, 4020, true, 7});
-    expect({"zero_bubble stages=8 microbatches=24 activations=8" + thirds, 8180, 8180, false, 8});
+    expect({"zero_bubble stages=8 microbatches=24 activations=8" + thirds, 8180, 8180, true, 8});
     expect({"zero_bubble stages=8 microbatches=24 activations=15" + thirds, 7970, 8180, true, 15});
 }
 

@@ -43,6 +43,7 @@ Json schedule_json(const ScheduleSynthesis& made) {
         if (one.is_move) {
             const ProgramMove& move = made.schedule().moves[one.number];
             activity["array"] = move.array;
+            if (const Split* const split = pieces_of(move)) activity["pieces"] = format(Execution(*split));
             activity["plan"] = format(move.plan.plan());
             activity["received_bytes"] = move.plan.verdict().received_bytes_max_device;
             Json users = Json::array();
