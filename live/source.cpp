@@ -5,15 +5,18 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "src/base/interrupt.hpp"
 #include "src/base/try.hpp"
 #include "src/copy/kernels/dispatch.hpp"
+#include "src/tables/dtypes.hpp"
 
 namespace reshard::live {
 namespace {
 
-constexpr int packets_at_once = 16;  // then the other ranks, and the clock, have their turn
+constexpr int packets_at_once = 16;    // then the other ranks, and the clock, have their turn
+constexpr std::size_t mapped_max = 3;  // the newest version, the one before, and the next
 
 // The same layout over higher device numbers, so that no rank of one job is a rank of the other.
 Layout after(Layout layout, Index ranks) {
@@ -35,7 +38,9 @@ Result<Source> Source::connect(const std::string& endpoint, std::span<const Name
     source.checks_bytes_ = met.checks_bytes;
     for (Connection& one : met.ranks) source.peers_.emplace_back().line = std::move(one);
     RESHARD_CHECK(source.plan(wanted, rank));
-    for (const NamedTensor& one : wanted) source.wanted_bytes_.push_back(tile_bytes_of(one.layout, rank));
+    const std::vector<DType> sent = source.sent_dtypes();
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+        source.wanted_bytes_.push_back(static_cast<Index>(tile_count(wanted[i].layout, rank)) * size_of(sent[i]));
     source.missing_ = source.wanted_bytes_;
     RESHARD_CHECK(source.send_rows(end));
     return source;
@@ -66,10 +71,17 @@ Result<void> Source::plan(std::span<const NamedTensor> wanted, Index rank) {
         const auto found = std::ranges::find(tensors_, one.name, &NamedTensor::name);
         if (found == tensors_.end())
             return fail(Code::mismatch, fmt::format("the publisher has no tensor {}", one.name));
-        if (auto same = same_array(found->layout, one.layout); !same)
+        const DType sent = found->layout.dtype;
+        const DType asked = one.layout.dtype;
+        if (sent != asked && !tables::can_cast(sent, asked))
+            return fail(Code::unsupported, fmt::format("tensor {} is {} at the publisher and cannot be cast to {}",
+                                                       one.name, name(sent), name(asked)));
+        Layout target = after(one.layout, ranks);
+        target.dtype = sent;  // this rank casts it when it is whole
+        if (auto same = same_array(found->layout, target); !same)
             return fail(Code::mismatch, fmt::format("tensor {}: {}", one.name, same.error().message));
         arrays_.push_back(found - tensors_.begin());
-        problems.push_back({found->layout, after(one.layout, ranks)});
+        problems.push_back({found->layout, std::move(target)});
     }
     RESHARD_TRY(const RowSchedule& schedule, RowSchedule::make(problems));
     for (const Row& row : schedule.rows(ranks + rank, RowSide::receive))
@@ -77,6 +89,12 @@ Result<void> Source::plan(std::span<const NamedTensor> wanted, Index rank) {
     for (std::size_t peer = 0; peer < peers_.size(); ++peer)
         peers_[peer].offsets = tile_offsets(tensors_, static_cast<Index>(peer));
     return {};
+}
+
+std::vector<DType> Source::sent_dtypes() const {
+    std::vector<DType> dtypes;
+    for (const Index array : arrays_) dtypes.push_back(tensors_[static_cast<std::size_t>(array)].layout.dtype);
+    return dtypes;
 }
 
 std::optional<Source::News> Source::next() {
@@ -93,6 +111,7 @@ Source::News Source::lose(std::size_t rank, const std::string& why) {
     peer.is_lost = true;
     const Index ended = peer.landing ? peer.landing->generation : 0;
     peer.landing.reset();
+    peer.mapped.clear();                                           // it would stay in memory until this rank reconnects
     if (peer.line.stream) peer.line.stream.emplace(Descriptor());  // late bytes come no more
     return {rank, {}, ended, fmt::format("rank {} of the publisher is lost: {}", rank, why)};
 }
@@ -144,9 +163,9 @@ void Source::land(Landing& landing, std::string_view bytes) {
     landing.heard = Clock::now();
     const char* from = bytes.data();
     landing.walk.walk(std::ssize(bytes), [&](const Row& row, Index run, Index place, Index count) {
-        const Index to =
-            landing.offsets[static_cast<std::size_t>(row.array)] + row.target_offset + run * row.target_stride + place;
-        std::memcpy(landing.target.data() + to, from, static_cast<std::size_t>(count));
+        const Index to = row.target_offset + run * row.target_stride + place;
+        std::memcpy(landing.tiles[static_cast<std::size_t>(row.array)].data() + to, from,
+                    static_cast<std::size_t>(count));
         from += count;
         missing_[static_cast<std::size_t>(row.array)] -= count;
     });
@@ -168,17 +187,30 @@ std::uint64_t Source::content_of(const std::byte* digests) const {
     return sum;
 }
 
-// Maps the memory that came with a grant.
+// A publisher writes its versions into few segments in turn. To map one again costs more than to copy its bytes.
+Result<void> Source::map(Peer& peer, Descriptor memory, Index bytes) {
+    const auto known = std::ranges::find_if(peer.mapped, [&](const auto& segment) { return segment->is(memory); });
+    if (known != peer.mapped.end()) {
+        std::rotate(known, known + 1, peer.mapped.end());
+    } else {
+        RESHARD_TRY(Segment & segment, Segment::open(std::move(memory), bytes));
+        if (peer.mapped.size() == mapped_max) peer.mapped.erase(peer.mapped.begin());
+        peer.mapped.push_back(std::make_shared<const Segment>(std::move(segment)));
+    }
+    peer.memory = peer.mapped.back();
+    return {};
+}
+
+// Finds the memory that came with a grant.
 Result<Message> Source::granted(Peer& peer, Arrival arrival) const {
     const Index digests = peer.offsets.back();
     const Index bytes = digests + std::ssize(tensors_) * static_cast<Index>(sizeof(std::uint64_t));
     Message message = message_of(arrival.packet);
-    if (!peer.memory || peer.memory->first != message.version) {
-        peer.memory.reset();
-        RESHARD_TRY(Segment & segment, Segment::open(std::move(arrival.descriptor), bytes));
-        peer.memory.emplace(message.version, std::move(segment));
+    if (!peer.memory || peer.version != message.version) {
+        RESHARD_CHECK(map(peer, std::move(arrival.descriptor), bytes));
+        peer.version = message.version;
     }
-    message.content = content_of(peer.memory->second.bytes().data() + digests);
+    message.content = content_of(peer.memory->bytes().data() + digests);
     return message;
 }
 
@@ -207,27 +239,26 @@ void Source::send(std::size_t rank, const Message& message) {
     peer.is_granted = peer.is_granted && !releases;
 }
 
-Result<bool> Source::fetch(std::size_t rank, const Fetch& fetch, std::span<std::byte> target,
-                           std::span<const Index> offsets) {
+Result<bool> Source::fetch(std::size_t rank, const Fetch& fetch, std::span<const std::span<std::byte>> tiles) {
     Peer& peer = peers_[rank];
     begin(fetch.generation);
     if (peer.line.stream) {
         peer.is_granted = false;
         peer.fetched = fetch.generation;
         if (peer.is_lost) return fail(Code::backend, fmt::format("rank {} of the publisher is lost", rank));
-        const Landing landing{fetch.generation, RowWalk(peer.rows), target, offsets, Clock::now()};
+        const Landing landing{fetch.generation, RowWalk(peer.rows), tiles, Clock::now()};
         if (!peer.rows.empty()) peer.landing.emplace(landing);
         return peer.rows.empty();
     }
-    if (!peer.memory || peer.memory->first != fetch.version)
+    if (!peer.memory || peer.version != fetch.version)
         return fail(Code::backend,
                     fmt::format("rank {} of the publisher has granted another version than {}", rank, fetch.version));
-    const Store store = store_for(std::ssize(target));
+    const Store store = store_for(std::accumulate(wanted_bytes_.begin(), wanted_bytes_.end(), Index{0}));
     const auto copy = copy_kernels().rows[static_cast<std::size_t>(store)];
     for (const Row& row : peer.rows) {
         const auto array = static_cast<std::size_t>(arrays_[static_cast<std::size_t>(row.array)]);
-        const std::byte* from = peer.memory->second.bytes().data() + peer.offsets[array] + row.source_offset;
-        std::byte* to = target.data() + offsets[static_cast<std::size_t>(row.array)] + row.target_offset;
+        const std::byte* from = peer.memory->bytes().data() + peer.offsets[array] + row.source_offset;
+        std::byte* to = tiles[static_cast<std::size_t>(row.array)].data() + row.target_offset;
         copy({row.runs, row.run_bytes, row.source_stride, row.target_stride}, from, to);
         missing_[static_cast<std::size_t>(row.array)] -= row.run_bytes * row.runs;
     }

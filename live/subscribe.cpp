@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <numeric>
 #include <optional>
 
 #include "live/protocol/subscriber_state.hpp"
 #include "live/protocol/vote_bytes.hpp"
 #include "live/source.hpp"
-#include "live/tensors.hpp"
+#include "live/wanted_tiles.hpp"
 #include "src/base/interrupt.hpp"
 #include "src/base/try.hpp"
 
@@ -70,8 +68,7 @@ public:
             return fail(Code::backend, fmt::format("the result of the vote on version {} is unknown here; reconnect",
                                                    state_->standing().doubt));
         if (version() == 0) return fail(Code::usage, "no version yet; update() takes one");
-        return std::span<const std::byte>(buffers_[visible_])
-            .subspan(static_cast<std::size_t>(offsets_[tensor]), tile_size(tensor));
+        return tiles_.shown(tensor);
     }
 
 private:
@@ -86,18 +83,16 @@ private:
         ranks_ = group.size();
         rank_ = group.rank();
         RESHARD_CHECK(check_tensors(tensors_, ranks_));
-        offsets_ = tile_offsets(tensors_, rank_);
-        for (auto& buffer : buffers_) buffer.resize(static_cast<std::size_t>(offsets_.back()));
         source_.reset();
-        reported_ = 0;
+        generation_ = 0;
         RESHARD_TRY(Source & source,
                     Source::connect(endpoint_, tensors_, rank_, options_.lease, Clock::now() + options_.connect_limit));
         source_.emplace(std::move(source));
+        sent_ = tensors_;
+        const std::vector<DType> dtypes = source_->sent_dtypes();
+        for (std::size_t i = 0; i < sent_.size(); ++i) sent_[i].layout.dtype = dtypes[i];
+        tiles_.make_room(tensors_, dtypes, rank_);
         return {};
-    }
-
-    std::size_t tile_size(std::size_t tensor) const {
-        return static_cast<std::size_t>(tile_bytes_of(tensors_[tensor].layout, rank_));
     }
 
     Result<Index> run(bool patient, Clock::time_point end) {
@@ -110,7 +105,7 @@ private:
     // Runs until the state machine has finished. After `end` it waits for no newer version.
     Result<Index> drive(Clock::time_point end) {
         while (true) {
-            report();
+            take_whole();
             bool acted = false;
             std::optional<Finished> finished;
             for (const Action& action : state_->take()) {
@@ -141,26 +136,36 @@ private:
         source_->wait(std::min(end, tick));
     }
 
-    // Tells the caller what has come of the version that is read.
-    void report() {
-        if (!options_.progress && !options_.arrived) return;
-        if (std::exchange(reported_, source_->generation()) != source_->generation()) {
-            next_tensor_ = 0;
+    // Takes each tensor of the version that is read when it has come whole, in their order: adds its digest, casts it,
+    // and tells the caller.
+    void take_whole() {
+        if (std::exchange(generation_, source_->generation()) != source_->generation()) {
+            taken_ = 0;
+            content_ = 0;
             received_ = -1;
         }
-        if (reported_ == 0) return;
-        const std::vector<Index>& missing = source_->missing();
-        Index bytes = 0;
-        for (std::size_t i = 0; i < tensors_.size(); ++i) bytes += static_cast<Index>(tile_size(i));
-        const Index received = bytes - std::accumulate(missing.begin(), missing.end(), Index{0});
-        if (std::exchange(received_, received) != received && options_.progress) options_.progress(received, bytes);
-        for (; next_tensor_ < tensors_.size() && missing[next_tensor_] == 0; ++next_tensor_)
-            if (options_.arrived) options_.arrived(next_tensor_, hidden_tile(next_tensor_));
+        if (generation_ == 0) return;
+        if (options_.progress) tell_progress();
+        for (; taken_ < tensors_.size() && source_->missing()[taken_] == 0; ++taken_) {
+            if (source_->checks_bytes()) content_ = added(content_, digest_of_whole(taken_));
+            const std::span<const std::byte> tile = tiles_.take(taken_);
+            if (options_.arrived) options_.arrived(taken_, tile);
+        }
     }
 
-    [[nodiscard]] std::span<const std::byte> hidden_tile(std::size_t tensor) const {
-        return std::span<const std::byte>(buffers_[1 - visible_])
-            .subspan(static_cast<std::size_t>(offsets_[tensor]), tile_size(tensor));
+    void tell_progress() {
+        const auto sum = [](const std::vector<Index>& all) {
+            return std::accumulate(all.begin(), all.end(), Index{0});
+        };
+        const Index bytes = sum(source_->bytes());
+        const Index received = bytes - sum(source_->missing());
+        if (std::exchange(received_, received) != received) options_.progress(received, bytes);
+    }
+
+    // The part of this rank in the digest of a tensor, as it comes.
+    [[nodiscard]] std::uint64_t digest_of_whole(std::size_t tensor) const {
+        return digest_part(keys_, sent_[tensor].layout, rank_, tiles_.landing()[tensor], source_->array(tensor))
+            .value_or(0);
     }
 
     void hear() {
@@ -176,22 +181,15 @@ private:
     void carry_out(const Action& action) {
         if (const auto* send = std::get_if<Send>(&action)) source_->send(send->peer, send->message);
         if (const auto* fetch = std::get_if<Fetch>(&action)) {
-            const Result<bool> there = source_->fetch(fetch->peer, *fetch, buffers_[1 - visible_], offsets_);
+            const Result<bool> there = source_->fetch(fetch->peer, *fetch, tiles_.landing());
             if (!there || *there) state_->fetched(fetch->generation, fetch->peer, there ? "" : there.error().message);
         }
-        if (const auto* sum = std::get_if<Sum>(&action)) state_->summed(sum->generation, content());
-        if (const auto* gather = std::get_if<Gather>(&action)) vote(gather->vote);
-        if (std::get_if<Activate>(&action) != nullptr) visible_ = 1 - visible_;
-    }
-
-    // The part of this rank in the digest of the hidden version.
-    std::uint64_t content() const {
-        std::uint64_t sum = 0;
-        for (std::size_t i = 0; source_->checks_bytes() && i < tensors_.size(); ++i) {
-            sum = added(sum,
-                        digest_part(keys_, tensors_[i].layout, rank_, hidden_tile(i), source_->array(i)).value_or(0));
+        if (const auto* sum = std::get_if<Sum>(&action)) {
+            take_whole();
+            state_->summed(sum->generation, content_);
         }
-        return sum;
+        if (const auto* gather = std::get_if<Gather>(&action)) vote(gather->vote);
+        if (std::get_if<Activate>(&action) != nullptr) tiles_.turn();
     }
 
     // A rank of this job that does not vote within a lease counts as lost.
@@ -207,19 +205,19 @@ private:
 
     std::string endpoint_;
     std::vector<NamedTensor> tensors_;
+    std::vector<NamedTensor> sent_;  // the same with the publisher's element types
     SubscribeOptions options_;
     Group* group_ = nullptr;
     Index ranks_ = 0;
     Index rank_ = 0;
-    std::vector<Index> offsets_;
-    std::array<std::vector<std::byte>, 2> buffers_;
-    std::size_t visible_ = 0;
+    WantedTiles tiles_;
     std::optional<Source> source_;
     std::optional<SubscriberState> state_;
     const DigestKeys keys_;
-    Index reported_ = 0;           // the generation that report() speaks of
-    Index received_ = 0;           // bytes that it has told of
-    std::size_t next_tensor_ = 0;  // the first that it has not told of
+    Index generation_ = 0;       // of the version that is read
+    std::size_t taken_ = 0;      // tensors of it, from the first on
+    std::uint64_t content_ = 0;  // the sum of their digests
+    Index received_ = 0;         // bytes that the caller knows of
 };
 
 Subscriber::Subscriber(std::unique_ptr<Session> session) : session_(std::move(session)) {}

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "src/base/memory.hpp"
 #include "src/base/try.hpp"
@@ -39,6 +40,18 @@ Result<Segment> Segment::open(Descriptor descriptor, Index bytes) {
     void* const start = mmap(nullptr, static_cast<std::size_t>(length), PROT_READ, MAP_SHARED, descriptor.number(), 0);
     if (start == MAP_FAILED) return cannot("map the publisher's memory");
     return Segment(std::move(descriptor), {static_cast<std::byte*>(start), static_cast<std::size_t>(length)});
+}
+
+// The kernel may give a number of an inode again after 2^32 others, so the time at which the memory was made counts
+// too.
+bool Segment::is(const Descriptor& other) const {
+    struct stat mine {};
+    struct stat theirs {};
+    if (fstat(descriptor_.number(), &mine) != 0 || fstat(other.number(), &theirs) != 0) return false;
+    const auto identity = [](const struct stat& one) {
+        return std::tuple(one.st_dev, one.st_ino, one.st_size, one.st_ctim.tv_sec, one.st_ctim.tv_nsec);
+    };
+    return identity(mine) == identity(theirs);
 }
 
 Segment::Segment(Segment&& other) noexcept

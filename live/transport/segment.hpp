@@ -19,6 +19,9 @@ public:
     Segment& operator=(Segment&& other) noexcept;
     ~Segment();
 
+    /// True if the descriptor is of this very memory.
+    [[nodiscard]] bool is(const Descriptor& other) const;
+
     [[nodiscard]] int number() const { return descriptor_.number(); }
     [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
 

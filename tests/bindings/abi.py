@@ -24,7 +24,7 @@ def exported(library):
 
 def part(line):
     """The library of a line."""
-    for name, words in (("mpi", "mpi"), ("nccl", "nccl"), ("files", "files|checkpoint|schedule_options|task_run")):
+    for name, words in (("mpi", "mpi"), ("nccl", "nccl"), ("live", "live"), ("files", "files|checkpoint|schedule_options|task_run")):
         if re.search(rf" reshard_({words})[_ .]", line):
             return f"libreshard_c_{name}"
     return line.split()[0] if line.startswith("lib") else "libreshard_c"

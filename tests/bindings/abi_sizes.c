@@ -6,6 +6,9 @@
 #include "reshard/c/files.h"
 #include "reshard/c/program.h"
 #endif
+#ifdef RESHARD_HAS_LIVE
+#include "reshard/c/live.h"
+#endif
 #ifdef RESHARD_HAS_MPI
 #include "reshard/c_mpi.h"
 #endif
@@ -42,6 +45,10 @@ int main(void) {
     SIZE(reshard_files_tile), LAST(reshard_files_tile, bytes);
     SIZE(reshard_schedule_options), LAST(reshard_schedule_options, rounds_max);
     SIZE(reshard_task_run), LAST(reshard_task_run, moves);
+#endif
+#ifdef RESHARD_HAS_LIVE
+    SIZE(reshard_live_tensor), LAST(reshard_live_tensor, held);
+    SIZE(reshard_live_options), LAST(reshard_live_options, context);
 #endif
 #ifdef RESHARD_HAS_MPI
     SIZE(reshard_mpi_options), LAST(reshard_mpi_options, timeout_ms);

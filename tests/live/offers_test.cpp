@@ -10,6 +10,7 @@
 
 #include "live/read_log.hpp"
 #include "live/transport/rate_limit.hpp"
+#include "live/transport/segment.hpp"
 #include "reshard/live/publish.hpp"
 #include "reshard/live/rules.hpp"
 #include "reshard/live/subscribe.hpp"
@@ -114,6 +115,73 @@ TEST_P(Offers, ACastOnTheWay) {
     EXPECT_EQ(
         publish({{"h", layout_of("bf16[6]"), std::as_bytes(std::span(values)).first(12), DType::f32}}).error().code,
         Code::mismatch);
+}
+
+// Each subscriber takes the type that it wants, of some tensors, and every version anew.
+TEST_P(Offers, ACastAtTheReader) {
+    std::vector<std::int8_t> small(6);
+    auto out = publish({{"a", layout_of("f32[6]"), std::as_bytes(std::span(values)), {}},
+                        {"b", layout_of("i8[2,3]"), std::as_bytes(std::span(small)), {}}});
+    ASSERT_TRUE(out) << describe(out.error());
+    std::vector<double> arrived;
+    Index bytes = 0;
+    SubscribeOptions options;
+    options.progress = [&](Index, Index all) { bytes = all; };
+    options.arrived = [&](std::size_t tensor, std::span<const std::byte> tile) {
+        if (tensor == 1) std::memcpy(arrived.data(), tile.data(), tile.size());
+    };
+    const auto connect = [&](const std::vector<WantedTensor>& wanted) {
+        return Subscriber::connect(*theirs, out->endpoint(), wanted, options);
+    };
+    auto into = connect({{"b", layout_of("i32[2,3]")}, {"a", layout_of("f64[6]")}});
+    ASSERT_TRUE(into) << describe(into.error());
+    auto half = Subscriber::connect(*mine, out->endpoint(), std::vector<WantedTensor>{{"a", layout_of("bf16[6]")}});
+    ASSERT_TRUE(half) << describe(half.error());
+    for (const int version : {1, 2, 3, 4}) {
+        for (std::size_t i = 0; i < 6; ++i) {
+            values[i] = 1.00390625F * static_cast<float>(version + static_cast<int>(i));
+            small[i] = static_cast<std::int8_t>(version - static_cast<int>(i) * 20);
+        }
+        ASSERT_TRUE(out->commit(version));
+        arrived.assign(6, 0);
+        ASSERT_EQ(into->update(minutes(1)).value(), version);
+        EXPECT_EQ(bytes, 6 * 5);  // they travel as the publisher has them
+        if (version != 2) {
+            ASSERT_EQ(half->update(minutes(1)).value(), version);
+        }
+        for (std::size_t i = 0; i < 6; ++i) {
+            std::int32_t wide = 0;
+            double large = 0;
+            std::memcpy(&wide, into->tile(0).value().data() + i * sizeof wide, sizeof wide);
+            std::memcpy(&large, into->tile(1).value().data() + i * sizeof large, sizeof large);
+            EXPECT_EQ(wide, small[i]);
+            EXPECT_EQ(large, static_cast<double>(values[i]));
+            EXPECT_EQ(arrived[i], large);
+        }
+    }
+    std::uint16_t first = 0;
+    std::memcpy(&first, half->tile(0).value().data(), sizeof first);
+    EXPECT_EQ(first, 0x4080);  // 4 * 1.00390625 = 4.015625, to bf16
+    const auto none = connect({{"a", layout_of("i32[6]")}});
+    EXPECT_EQ(none.error().code, Code::unsupported);
+    EXPECT_EQ(none.error().message, "tensor a is f32 at the publisher and cannot be cast to i32");
+    const auto other = connect({{"a", layout_of("bf16[7]")}});
+    EXPECT_EQ(other.error().code, Code::mismatch);
+}
+
+// A reader keeps the memory of versions mapped, so it must tell one segment from another.
+TEST(Segments, AreTold) {
+    const auto opened = [](const Segment& segment) { return Descriptor(dup(segment.number())); };
+    const Segment one = Segment::make(5000).value();
+    const Segment other = Segment::make(5000).value();
+    const Segment read = Segment::open(opened(one), 5000).value();
+    EXPECT_TRUE(read.is(opened(one)));
+    EXPECT_TRUE(one.is(opened(read)));
+    EXPECT_FALSE(read.is(opened(other)));
+    EXPECT_FALSE(read.is(Descriptor()));
+    one.bytes()[4999] = std::byte{7};  // a writer does not make it another one
+    EXPECT_TRUE(read.is(opened(one)));
+    EXPECT_EQ(read.bytes()[4999], std::byte{7});
 }
 
 // A reader of three tensors hears of each when it has come, and of all bytes before the version is active.

@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 # These start this very test, change the machine, or start programs of Python, which tests/python runs. A person runs ./dev.
-NOT_RUN = re.compile(r"(\./dev|sudo|apt-get|apt|git clone|cd|cmake|ctest|pip|for rank in|python rules|mpirun -n \d+ python)\b")
+NOT_RUN = re.compile(r"(\./dev|sudo|apt-get|apt|git clone|cd|cmake|ctest|pip|for rank in|python (rules|sharded)|mpirun -n \d+ python)\b")
 MEASURED = re.compile(r"\breshard (run|bench)\b")
 
 

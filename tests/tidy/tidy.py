@@ -107,6 +107,7 @@ HEADERS = {
     "c/scalapack": [],
     "c/files": ["c/run"],
     "c/program": ["c/run"],
+    "c/live": ["c/layout"],
     "c_mpi": ["c"],
     "c_nccl": ["c"],
 }
@@ -125,7 +126,7 @@ FILES = ["files/base", "files/formats", "files/engine", "files", "files/ranks"]
 TOOL = ["tool/console", "tool/request", "tool/ranks", "tool/output", "tool/data", "tool/commands", "tool/commands/arguments",
         "tool/commands/calibrate", "tool/commands/explain", "tool/commands/halos", "tool/commands/live",
         "tool/commands/schedule", "tool"]
-C = ["bindings/c", "bindings/c/files", "bindings/c/mpi", "bindings/c/nccl"]
+C = ["bindings/c", "bindings/c/files", "bindings/c/live", "bindings/c/mpi", "bindings/c/nccl"]
 ROOMS = {
     "src/base": ([], ["planner/integer", "result"]),
     "src/tables": ([], ["problem"]),

@@ -16,7 +16,7 @@ namespace reshard::live {
 /// An array that this job wants.
 struct WantedTensor {
     std::string name;  ///< at the publisher
-    Layout layout;     ///< over the ranks of this job: device r is rank r
+    Layout layout;     ///< over the ranks of this job: device r is rank r. This job casts to its element type
 };
 
 /// Options of a subscriber.
@@ -37,12 +37,14 @@ struct SubscribeOptions {
 /// Holds the newest whole version that the job has taken. At no moment do two ranks of the job hold out different
 /// versions, whatever process dies or stalls. The calls are collective and not thread-safe.
 ///
-/// Memory: two buffers for the tiles of this rank: one is read, the other is filled.
+/// Memory: two buffers for the tiles of this rank: one is read, the other is filled. Tensors that are cast are there
+/// once more, in the publisher's type.
 class Subscriber {
 public:
     /// Connects to a publisher. Collective over the group, which must outlive the subscriber. Errors on
-    /// all ranks: mismatch (an array that the publisher does not have, or of another shape or type); as
-    /// RowSchedule::make; backend (no publisher within `connect_limit`, another protocol, a rank is lost).
+    /// all ranks: mismatch (an array that the publisher does not have, or of another shape); unsupported (a type that
+    /// the publisher's cannot be cast to); as RowSchedule::make; backend (no publisher within `connect_limit`, another
+    /// protocol, a rank is lost).
     [[nodiscard]] static Result<Subscriber> connect(Group& group, const std::string& endpoint,
                                                     std::span<const WantedTensor> tensors,
                                                     const SubscribeOptions& options = {});

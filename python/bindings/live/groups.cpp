@@ -55,7 +55,16 @@ void add_groups(nb::module_& module) {
         .def_prop_ro(
             "rank", [](const PythonGroup& self) { return self.group->rank(); }, "Of this process, from 0.")
         .def_prop_ro(
-            "size", [](const PythonGroup& self) { return self.group->size(); }, "Processes of the job.");
+            "size", [](const PythonGroup& self) { return self.group->size(); }, "Processes of the job.")
+        .def(
+            "report",
+            [](PythonGroup& self, const std::string& reason, Index limit) {
+                const GroupCall call(self);
+                self.report(reason, Milliseconds(limit));
+            },
+            "reason"_a, "limit"_a,
+            "Takes part in the next collective call with a failure, so that all other ranks fail at once. "
+            "Milliseconds.");
     module.def("alone", [] { return std::make_shared<PythonGroup>(live::alone()); });
     module.def("join_group", join, "endpoint"_a, "rank"_a, "size"_a, "limit"_a);
     module.def("join_through", join_through, "broadcast"_a, "rank"_a, "size"_a, "limit"_a);

@@ -227,7 +227,7 @@ class Jobs(unittest.TestCase):
     def test_the_page(self):
         blocks = re.findall(r"^```python file=(\S+)\n(.*?)^```", PAGE, re.S | re.M)
         printed, = re.findall(r"^```console\n\$ for [^\n]*engine.py[^\n]*\n(.*?)^```", PAGE, re.S | re.M)
-        self.assertEqual([name for name, _ in blocks], ["trainer.py", "engine.py", "rules.py"])
+        self.assertEqual([name for name, _ in blocks], ["trainer.py", "engine.py", "sharded.py", "rules.py"])
         for name, text in blocks:
             pathlib.Path(self.folder, name).write_text(text, encoding="utf-8")
         started = [[subprocess.Popen([sys.executable, "-B", name, str(rank)], cwd=self.folder, stdout=subprocess.PIPE, text=True)

@@ -1,0 +1,64 @@
+#include "live/wanted_tiles.hpp"
+
+#include "src/copy/cast.hpp"
+
+namespace reshard::live {
+
+void WantedTiles::make_room(std::span<const NamedTensor> tensors, std::span<const DType> sent, Index rank) {
+    wanted_.clear();
+    bytes_.clear();
+    for (const NamedTensor& tensor : tensors) {
+        wanted_.push_back(tensor.layout.dtype);
+        bytes_.push_back(tile_bytes_of(tensor.layout, rank));
+    }
+    sent_.assign(sent.begin(), sent.end());
+    offsets_ = tile_offsets(tensors, rank);
+    for (auto& buffer : buffers_) buffer.resize(static_cast<std::size_t>(offsets_.back()));
+
+    std::vector<NamedTensor> cast;  // as they come
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        if (sent_[i] == wanted_[i]) continue;
+        cast.push_back(tensors[i]);
+        cast.back().layout.dtype = sent_[i];
+    }
+    cast_offsets_ = tile_offsets(cast, rank);
+    uncast_.resize(static_cast<std::size_t>(cast_offsets_.back()));
+    place();
+}
+
+std::span<std::byte> WantedTiles::tile(std::size_t buffer, std::size_t tensor) const {
+    return std::span(buffers_[buffer])
+        .subspan(static_cast<std::size_t>(offsets_[tensor]), static_cast<std::size_t>(bytes_[tensor]));
+}
+
+void WantedTiles::place() {
+    landing_.clear();
+    std::size_t casts = 0;
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+        if (sent_[i] == wanted_[i]) {
+            landing_.push_back(tile(1 - shown_, i));
+        } else {
+            const Index elements = bytes_[i] / size_of(wanted_[i]);
+            landing_.push_back(std::span(uncast_).subspan(static_cast<std::size_t>(cast_offsets_[casts++]),
+                                                          static_cast<std::size_t>(elements * size_of(sent_[i]))));
+        }
+    }
+}
+
+std::span<const std::byte> WantedTiles::take(std::size_t tensor) {
+    const std::span<std::byte> to = tile(1 - shown_, tensor);
+    const ElementCast cast = cast_of(sent_[tensor], wanted_[tensor]);
+    if (!cast) return to;
+    const Store store = store_for(std::ssize(to));
+    cast.lines[static_cast<std::size_t>(store)](std::ssize(to) / cast.to_bytes, cast.from_bytes, cast.to_bytes,
+                                                landing_[tensor].data(), to.data());
+    if (store == Store::streaming) store_fence();
+    return to;
+}
+
+void WantedTiles::turn() {
+    shown_ = 1 - shown_;
+    place();
+}
+
+}  // namespace reshard::live
