@@ -188,8 +188,8 @@ namespace views {
 
 // The numbers from `begin` to `end`, without the last.
 template <class Number>
-constexpr vector<Number> iota(Number begin, type_identity_t<Number> end) {
-    constexpr vector<Number> all(static_cast<size_t>(end - begin));
+vector<Number> iota(Number begin, type_identity_t<Number> end) {
+    vector<Number> all(static_cast<size_t>(end - begin));
     std::iota(all.begin(), all.end(), begin);
     return all;
 }
