@@ -146,11 +146,12 @@ ListLoads::Same& ListLoads::same_of(const Mesh& mesh) {
 
 void ListLoads::spread(Sums& sums) {
     std::vector<std::size_t> last(seats_);  // the set that a link was counted for last, and one more
-    for (const auto& [set, same] : same_)
+    for (const auto& one : same_) {
+        const Same& same = one.second;
         for (std::size_t level = 0; level < machine_.levels.size(); ++level) {
             const std::size_t begin = level * seats_;
             std::ranges::fill(last, 0);
-            each_seat(set, [&](std::size_t seat) {
+            each_seat(one.first, [&](std::size_t seat) {
                 add(sums.pair[begin + seat], same.pair[level]);
                 add(sums.waits[begin + seat], same.waits[level]);
                 if (level == 0) {
@@ -163,6 +164,7 @@ void ListLoads::spread(Sums& sums) {
                 add(sums.sent[begin + at], same.sent[level]);
             });
         }
+    }
     same_.clear();
 }
 

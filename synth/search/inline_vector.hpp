@@ -19,6 +19,8 @@ public:
     [[nodiscard]] const T& operator[](std::size_t at) const { return items_[at]; }
     [[nodiscard]] T& back() { return items_[size_ - 1]; }
     [[nodiscard]] const T& back() const { return items_[size_ - 1]; }
+    [[nodiscard]] T* data() { return items_.data(); }
+    [[nodiscard]] const T* data() const { return items_.data(); }
     [[nodiscard]] T* begin() { return items_.data(); }
     [[nodiscard]] T* end() { return items_.data() + size_; }
     [[nodiscard]] const T* begin() const { return items_.data(); }

@@ -125,7 +125,7 @@ NCCL = ["backends/nccl/base", "backends/nccl/kernels", "backends/nccl/prepare", 
 FILES = ["files/base", "files/formats", "files/engine", "files", "files/ranks"]
 TOOL = ["tool/console", "tool/request", "tool/ranks", "tool/output", "tool/data", "tool/commands", "tool/commands/arguments",
         "tool/commands/calibrate", "tool/commands/explain", "tool/commands/halos", "tool/commands/live",
-        "tool/commands/schedule", "tool"]
+        "tool/commands/schedule", "tool/browser", "tool"]
 C = ["bindings/c", "bindings/c/files", "bindings/c/live", "bindings/c/mpi", "bindings/c/nccl"]
 ROOMS = {
     "src/base": ([], ["planner/integer", "result"]),
