@@ -128,16 +128,22 @@ class _Redistribute(torch.autograd.Function):
 
 
 def redistribute(x: DTensor, placements: Any, mesh: Any = None, *, memory: int | None = None,
-                 async_op: bool = False) -> DTensor:
+                 async_op: bool = False, dtype: Any = None) -> DTensor:
     """A DTensor with the elements of x under other placements, or on another mesh. It replaces DTensor.redistribute.
 
     placements: one for each axis of the mesh. mesh: x's own by default; all ranks of both meshes call, and a rank outside
     x's mesh brings a DTensor without elements. Other ranks may call. Sums are reduced on x's mesh first. memory: the bytes
-    that a device may hold, source and target included. async_op: returns before the last collective
-    has ended, as torch does. The policy is the one of install(), or "time".
+    that a device may hold, source and target included; a cast is not counted. async_op: returns before the last collective
+    has ended, as torch does. dtype: of the result; the narrower type travels, and sums are reduced in the wider one. The
+    policy is the one of install(), or "time".
     Values and gradients equal the ones of DTensor.redistribute. In a compiled function it is DTensor.redistribute itself, which
     install() moves by plans.
     Errors: InputError (a placement that is no target), InfeasibleError (no way within memory), the errors of torch."""
+    if dtype is not None and dtype != x.dtype:
+        narrows, sums = dtype.itemsize < x.dtype.itemsize, any(one.is_partial() for one in x.placements)
+        if narrows != sums:  # the cast is first
+            return redistribute(x.to(dtype), placements, mesh, memory=memory, async_op=async_op)
+        return redistribute(x, placements, mesh, memory=memory, async_op=async_op).to(dtype)
     target = x.device_mesh if mesh is None else mesh
     wanted = tuple(_normal(one, x.ndim) for one in placements)
     if len(wanted) != target.ndim:
