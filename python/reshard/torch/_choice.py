@@ -94,7 +94,7 @@ class _Candidates:
         least = self._add_program(*ends, kept, one_mesh)
         if not summed:
             self._add_exchange(*ends, kept, least)
-        elif one_mesh:
+        else:
             self._add_reductions(axes, inner, kept, ends[1])
         if self._settings.policy == "bytes" and self._theirs is not None:
             self._add_min_cost(least)
@@ -138,9 +138,10 @@ class _Candidates:
         self._found.append(Choice("exchange", exchange_price(source, target, least), axes=kept))
 
     def _add_reductions(self, axes: list[int] | None, inner: list[int] | None, kept: tuple[int, ...], end: Layout) -> None:
+        price_of = torch_price if axes is not None else reduction_price
         for middle in itertools.islice(_reduced(self._source, self._target), _MIDDLES_MAX):
             try:
-                first = torch_price(self._source, middle)
+                first = price_of(self._source, middle)
                 between = _specs.layout_of(middle, axes, inner)
                 least = synthesize(between, end, objective="bytes").received_bytes
             except Error as error:
@@ -218,12 +219,14 @@ def exchange_price(source: Layout, target: Layout, received: int) -> Price:
 
 
 def _reduced(source: DTensorSpec, target: DTensorSpec):
-    """Specs that torch may reduce to first: each partial axis onto a dimension that no later axis cuts, or everywhere."""
+    """Specs that torch may reduce to first: each partial axis onto a dimension that no later axis cuts, or everywhere. A sum
+    that both ends have stays."""
     choices: list[list[Any]] = []
-    for axis, (p, q) in enumerate(zip(source.placements, target.placements)):
+    stays = target.placements if source.mesh == target.mesh else ()
+    for axis, p in enumerate(source.placements):
         cut = {getattr(one, "dim", None) for one in source.placements[axis + 1:]}
         free = [Shard(dim) for dim in range(len(source.tensor_meta.shape)) if dim not in cut]
-        choices.append([p] if not p.is_partial() or p == q else [*free, Replicate()])
+        choices.append([p] if not p.is_partial() or p in stays[axis:axis + 1] else [*free, Replicate()])
     for placements in itertools.product(*choices):
         yield DTensorSpec(source.mesh, placements, tensor_meta=source.tensor_meta)
 
@@ -235,6 +238,15 @@ def torch_price(source: DTensorSpec, target: DTensorSpec, min_cost: bool = False
     tile = _Tile(source)
     for step in transforms(source, target, min_cost):
         tile.take(step.mesh_dim, *step.src_dst_placements)
+    return tile.price()
+
+
+def reduction_price(source: DTensorSpec, middle: DTensorSpec) -> Price:
+    """The price of a reduction of one axis after another. Torch's planner knows only meshes of this rank, and the price must be
+    the same on all ranks of two meshes."""
+    tile = _Tile(source)
+    for axis, ends in enumerate(zip(source.placements, middle.placements)):
+        tile.take(axis, *ends)
     return tile.price()
 
 

@@ -16,7 +16,7 @@ def exchange(source: Layout, target: Layout, mesh: Any, size: int, moves: bool) 
     rank receives anything. Elements that a rank holds already are copied and not sent. Errors: UnsupportedError (a sum)."""
     me, schedule = dist.get_rank(), RowSchedule([(source, target)])
     ranks = sorted(set(source.mesh.devices) | set(target.mesh.devices))
-    sends, receives = schedule.rows(me, "send"), schedule.rows(me, "receive")
+    sends, receives = schedule.nested_rows(me, "send"), schedule.nested_rows(me, "receive")
     stays, out = (Rows(sends[keep], size) for keep in (sends["peer"] == me, sends["peer"] != me))
     into = Rows(receives[receives["peer"] != me], size)
     shape, name = target.tile_shape(me), group_name(ranks, mesh)
@@ -24,7 +24,7 @@ def exchange(source: Layout, target: Layout, mesh: Any, size: int, moves: bool) 
     ops = torch.ops._c10d_functional
 
     def run(tile: Any) -> Any:
-        tile = tile.contiguous()
+        tile = tile.contiguous().resolve_conj().resolve_neg()
         got = ops.wait_tensor(ops.all_to_all_single(out.packed(tile), received, sent, name)) if moves else None
         made = tile.new_empty(shape)
         stays.copy(tile, made)

@@ -40,7 +40,7 @@ class _Move:
             return theirs(tile, source, target, async_op=async_op, **more)
         if how == "torch, min cost":
             return theirs(tile, source, target, async_op=async_op, **{**more, "use_graph_based_transform": True})
-        if self.choice.middle is not None:
+        if self.choice.middle is not None and source.mesh.get_coordinate() is not None:
             tile = theirs(tile, source, self.choice.middle)
         if isinstance(tile, funcol.AsyncCollectiveTensor):
             tile = tile.wait()
@@ -99,6 +99,8 @@ def moved(tile: Any, source: DTensorSpec, target: DTensorSpec, settings: Setting
     one_mesh = source.mesh == target.mesh
     if is_simulated() or (one_mesh and source.mesh.get_coordinate() is None):
         return _everywhere.theirs()(tile, source, target, async_op=async_op, **more)
+    if not one_mesh and source.mesh.get_coordinate() is None and target.mesh.get_coordinate() is None:
+        return tile  # a rank of neither mesh has no part
     move = move_of(source, target, settings, memory)
     _counts[move.choice.how] += 1
     return move.run(tile, source, target, async_op, more)
@@ -126,15 +128,22 @@ class _Redistribute(torch.autograd.Function):
 
 
 def redistribute(x: DTensor, placements: Any, mesh: Any = None, *, memory: int | None = None,
-                 async_op: bool = False) -> DTensor:
+                 async_op: bool = False, dtype: Any = None) -> DTensor:
     """A DTensor with the elements of x under other placements, or on another mesh. It replaces DTensor.redistribute.
 
     placements: one for each axis of the mesh. mesh: x's own by default; all ranks of both meshes call, and a rank outside
-    x's mesh brings a DTensor without elements. memory: the bytes that a device may hold, source and target included.
-    async_op: returns before the last collective has ended, as torch does. The policy is the one of install(), or "time".
+    x's mesh brings a DTensor without elements. Other ranks may call. Sums are reduced on x's mesh first. memory: the bytes
+    that a device may hold, source and target included; a cast is not counted. async_op: returns before the last collective
+    has ended, as torch does. dtype: of the result; the narrower type travels, and sums are reduced in the wider one. The
+    policy is the one of install(), or "time".
     Values and gradients equal the ones of DTensor.redistribute. In a compiled function it is DTensor.redistribute itself, which
     install() moves by plans.
     Errors: InputError (a placement that is no target), InfeasibleError (no way within memory), the errors of torch."""
+    if dtype is not None and dtype != x.dtype:
+        narrows, sums = dtype.itemsize < x.dtype.itemsize, any(one.is_partial() for one in x.placements)
+        if narrows != sums:  # the cast is first
+            return redistribute(x.to(dtype), placements, mesh, memory=memory, async_op=async_op)
+        return redistribute(x, placements, mesh, memory=memory, async_op=async_op).to(dtype)
     target = x.device_mesh if mesh is None else mesh
     wanted = tuple(_normal(one, x.ndim) for one in placements)
     if len(wanted) != target.ndim:

@@ -1,74 +1,103 @@
-"""Rows of bytes between a tile and the buffer that an all_to_all sends or receives. Every pack and unpack is here."""
+"""Rows of bytes between a tile and the buffer that an all_to_all sends or receives. Every pack and unpack is here. On the host,
+reshard.rows copies them without the GIL. On a GPU, and while a compiler records, a row is one view of torch. Both pack the same
+bytes in the same order, so ranks of either kind understand each other."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy
 
+from ..rows import pack, row_dtype, unpack
 from ._versions import is_tracing, torch
 
-_ROWS_MAX = 64  # more rows than these are gathered by index, and not one by one
+_View = tuple[tuple[int, ...], tuple[int, ...], int]  # shape, strides and offset in elements
 
 
 class Rows:
-    """Rows of one side of a schedule, in elements. rows: of RowSchedule.rows; size: bytes of an element."""
+    """Rows of one side of a schedule. nested: of RowSchedule.nested_rows; size: bytes of an element."""
 
-    def __init__(self, rows: numpy.ndarray, size: int) -> None:
-        self._views = {side: [(int(row["runs"]), int(row["run_bytes"]) // size, int(row[side + "_stride"]) // size,
-                               int(row[side + "_offset"]) // size) for row in rows] for side in ("source", "target")}
-        self._peers = [int(peer) for peer in rows["peer"]]
-        self._indices: dict[tuple[str, Any], Any] = {}
-
-    def __len__(self) -> int:
-        return len(self._peers)
+    def __init__(self, nested: numpy.ndarray, size: int) -> None:
+        self._nested, self._size = nested, size
+        self._counts = nested["runs"].prod(1) * nested["run_bytes"] // size
+        self._elements = int(self._counts.sum())
 
     def counts(self, ranks: list[int]) -> list[int]:
         """The elements that go to or come from each of these ranks."""
-        held = dict.fromkeys(ranks, 0)
-        for peer, (runs, run, _, _) in zip(self._peers, self._views["source"]):
-            held[peer] += runs * run
-        return [held[rank] for rank in ranks]
+        peers, at = numpy.unique(self._nested["peer"], return_inverse=True)
+        sums = numpy.zeros(len(peers), numpy.int64)
+        numpy.add.at(sums, at, self._counts)
+        held = dict(zip(peers.tolist(), sums.tolist()))
+        return [held.get(rank, 0) for rank in ranks]
+
+    @functools.cached_property
+    def _rows(self) -> numpy.ndarray:
+        """The innermost loops, in the order of the nested ones: rows of RowSchedule.rows."""
+        return numpy.concatenate([numpy.empty(0, row_dtype), *map(_unrolled, self._nested)])
+
+    @functools.cached_property
+    def _sources(self) -> list[_View]:
+        return [self._view_of(row, "source") for row in self._nested]
+
+    @functools.cached_property
+    def _targets(self) -> list[_View]:
+        return [self._view_of(row, "target") for row in self._nested]
+
+    def _view_of(self, row: Any, end: str) -> _View:
+        strides = (row[f"{end}_strides"] // self._size).tolist()
+        return (*row["runs"].tolist(), int(row["run_bytes"]) // self._size), (*strides, 1), int(row[f"{end}_offset"]) // self._size
 
     def packed(self, tile: Any) -> Any:
         """The rows of a dense source tile, one after the other."""
-        if not len(self):
+        if is_on_host(tile):
+            made = tile.new_empty(self._elements)
+            if self._elements:
+                pack(self._rows, [_bytes(tile)], _bytes(made), torch.get_num_threads())
+            return made
+        parts = [_seen(tile, view).reshape(-1) for view in self._sources]
+        if not parts:
             return tile.new_empty(0)
-        if len(self) > _ROWS_MAX:
-            return tile.view(-1)[self._index("source", tile.device)]
-        if len(self) == 1:
-            return _view(tile, *self._views["source"][0]).contiguous().view(-1)
-        return torch.cat([_view(tile, *one).reshape(-1) for one in self._views["source"]])
+        return torch.cat(parts) if len(parts) > 1 else parts[0]
 
     def unpack(self, packed: Any, tile: Any) -> None:
         """Writes packed rows to a dense target tile."""
-        if len(self) > _ROWS_MAX:
-            tile.view(-1)[self._index("target", tile.device)] = packed
+        if not self._elements:
+            return
+        if is_on_host(tile):
+            unpack(self._rows, _bytes(packed), [_bytes(tile)], torch.get_num_threads())
             return
         at = 0
-        for runs, run, stride, offset in self._views["target"]:
-            _view(tile, runs, run, stride, offset).copy_(packed.narrow(0, at, runs * run).view(runs, run))
-            at += runs * run
+        for view, count in zip(self._targets, self._counts.tolist()):
+            _seen(tile, view).copy_(packed.narrow(0, at, count).view(view[0]))
+            at += count
 
     def copy(self, source: Any, target: Any) -> None:
         """Copies rows that stay on this rank."""
-        if len(self) > _ROWS_MAX:
-            target.view(-1)[self._index("target", target.device)] = source.view(-1)[self._index("source", source.device)]
-            return
-        for here, there in zip(self._views["source"], self._views["target"]):
-            _view(target, *there).copy_(_view(source, *here))
-
-    def _index(self, side: str, device: Any) -> Any:
-        """The elements of all rows, in order. Kept, but not while a compiler records: tensors are symbols then."""
-        found = self._indices.get((side, device))
-        if found is None or is_tracing():
-            parts = [(torch.arange(runs)[:, None] * stride + torch.arange(run) + offset).reshape(-1)
-                     for runs, run, stride, offset in self._views[side]]
-            found = torch.cat(parts).to(device)
-            if not is_tracing():
-                self._indices[side, device] = found
-        return found
+        for here, there in zip(self._sources, self._targets):
+            _seen(target, there).copy_(_seen(source, here))
 
 
-def _view(tile: Any, runs: int, run: int, stride: int, offset: int) -> Any:
-    return tile.as_strided((runs, run), (stride, 1), tile.storage_offset() + offset)
+def is_on_host(tile: Any) -> bool:
+    """True if a tensor is memory that reshard.rows may read and write."""
+    return type(tile) is torch.Tensor and tile.device.type == "cpu" and not is_tracing()
+
+
+def _bytes(dense: Any) -> numpy.ndarray:
+    return dense.detach().view(-1).view(torch.uint8).numpy()
+
+
+def _seen(tile: Any, view: _View) -> Any:
+    shape, strides, offset = view
+    return tile.as_strided(shape, strides, tile.storage_offset() + offset)
+
+
+def _unrolled(row: Any) -> numpy.ndarray:
+    """The rows of a nested one."""
+    at = numpy.indices(tuple(row["runs"][:-1])).reshape(len(row["runs"]) - 1, -1)
+    made = numpy.zeros(at.shape[1], row_dtype)
+    made["peer"], made["run_bytes"], made["runs"] = row["peer"], row["run_bytes"], row["runs"][-1]
+    for end in ("source", "target"):
+        made[f"{end}_offset"] = row[f"{end}_offset"] + row[f"{end}_strides"][:-1] @ at
+        made[f"{end}_stride"] = row[f"{end}_strides"][-1]
+    return made

@@ -107,7 +107,7 @@ class EmittedForTorch(unittest.TestCase):
             stack = summands_of(values, unreduced, ends.count(ends.unreduced))
             questions.append((emitted("torch", mesh, source, target), [ends.tile(stack, rank) for rank in range(RANKS)]))
         with tempfile.TemporaryDirectory() as folder:
-            torch.multiprocessing.spawn(work, (folder, questions), nprocs=RANKS)
+            torch.multiprocessing.start_processes(work, (folder, questions), nprocs=RANKS, start_method="fork")
             for number, (mesh, source, target) in enumerate(asked):
                 with self.subTest(mesh=mesh, source=source, target=target):
                     self.check(target, Ends(mesh, target), array_of(source)[0],
@@ -122,7 +122,7 @@ class EmittedForTorch(unittest.TestCase):
             questions.append((emitted("torch", *question), reshard.split(array, ends[0])))
             wanted.append(reshard.split(changed, ends[1]))
         with tempfile.TemporaryDirectory() as folder:
-            torch.multiprocessing.spawn(work, (folder, questions), nprocs=RANKS)
+            torch.multiprocessing.start_processes(work, (folder, questions), nprocs=RANKS, start_method="fork")
             for number, tiles in enumerate(wanted):
                 for rank, tile in enumerate(tiles):
                     found = numpy.load(f"{folder}/{number}.{rank}.npy")
