@@ -19,9 +19,9 @@ void BlockTiles::between(const State& held, const State& wanted, const Blocks& b
             whole_ *= frame_.extents[i];
             continue;
         }
-        const Index wanted_shards = frame_.shards(wanted.lists[i]);
+        const Index held_shards = frame_.shards(held.lists[i]);
         const Index* common = common_of(i, held.lists[i], wanted.lists[i]);
-        cuts_.push_back({i, common, common + frame_.shards(held.lists[i]) * wanted_shards, wanted_shards});
+        cuts_.push_back({i, common, common + held_shards * frame_.shards(wanted.lists[i]), held_shards});
     }
 }
 
@@ -30,16 +30,18 @@ Index BlockTiles::lacking(std::size_t block) const {
     const std::span<const Index> holders = holders_->of(block);
     const std::span<const Index> wanters = wanters_->of(block);
     Index lacks = 0;
+    std::array<const Index*, lists_max> common{};  // of the wanted tile at hand, by cut
     for (const Index* wanter = wanters.data(); wanter != wanters.data() + wanters.size(); wanter += dims) {
         Index wants = whole_;
-        for (const Cut& cut : cuts_) wants *= cut.wants[wanter[cut.dim]];
+        for (std::size_t i = 0; i < cuts_.size(); ++i) {
+            const Cut& cut = cuts_[i];
+            wants *= cut.wants[wanter[cut.dim]];
+            common[i] = cut.common + wanter[cut.dim] * cut.held_shards;
+        }
         lacks += wants;
         for (const Index* holder = holders.data(); holder != holders.data() + holders.size(); holder += dims) {
             Index has = whole_;
-            for (const Cut& cut : cuts_) {
-                has *= cut.common[holder[cut.dim] * cut.wanted_shards + wanter[cut.dim]];
-                if (has == 0) break;
-            }
+            for (std::size_t i = 0; i < cuts_.size() && has > 0; ++i) has *= common[i][holder[cuts_[i].dim]];
             lacks -= has;
         }
     }
@@ -84,14 +86,16 @@ const Index* BlockTiles::common_of(std::size_t dim, List held, List wanted) {
     const auto [known, added] = common_[dim].try_emplace(cut(held) << 32 | cut(wanted));
     if (!added) return known->second.data();
     std::vector<Interval> parts;
-    for (Index shard = 0; shard < frame_.shards(wanted); ++shard) parts.push_back(frame_.share(dim, wanted, shard));
-    for (Index shard = 0; shard < frame_.shards(held); ++shard) {
-        const Interval mine = frame_.share(dim, held, shard);
+    for (Index shard = 0; shard < frame_.shards(held); ++shard) parts.push_back(frame_.share(dim, held, shard));
+    Numbers wants;
+    for (Index shard = 0; shard < frame_.shards(wanted); ++shard) {
+        const Interval mine = frame_.share(dim, wanted, shard);
+        wants.push_back(std::max<Index>(0, mine.size()));
         for (const Interval& part : parts)
             known->second.push_back(
                 std::max<Index>(0, std::min(mine.end, part.end) - std::max(mine.begin, part.begin)));
     }
-    for (const Interval& part : parts) known->second.push_back(std::max<Index>(0, part.size()));
+    known->second.insert(known->second.end(), wants.begin(), wants.end());
     return known->second.data();
 }
 

@@ -39,9 +39,9 @@ private:
     // A dimension that some state at hand cuts.
     struct Cut {
         std::size_t dim = 0;
-        const Index* common = nullptr;  // indices of each held and each wanted shard
+        const Index* common = nullptr;  // for each wanted shard: indices that each held shard has of it
         const Index* wants = nullptr;   // indices of each wanted shard
-        Index wanted_shards = 1;
+        Index held_shards = 1;
     };
     [[nodiscard]] const Tiles& tiles_of(const State& state, const Blocks& blocks);
     [[nodiscard]] const Index* common_of(std::size_t dim, List held, List wanted);
