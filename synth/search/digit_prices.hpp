@@ -27,13 +27,16 @@ public:
     [[nodiscard]] bool timed() const { return objective_ == Objective::time; }
     [[nodiscard]] bool counts_runs() const { return timed() && machine_.copy_run_ps > 0; }
 
+    /// The time of the copies that leave a tile; 0 if the objective is not the time.
+    [[nodiscard]] Index copies(Index tile) const { return timed() ? copy(tile) : 0; }
+
     /// A move inside groups of these digits, without its runs. Each device receives `received` elements.
-    [[nodiscard]] EdgeCost of_group(Bits group, Index parts, Index tile_after, Index received) const {
+    [[nodiscard]] EdgeCost of_group(Bits group, Index parts, Index copies, Index received) const {
         if (objective_ == Objective::bytes) return {received, 1};
         if (objective_ == Objective::steps) return {1, received};
         const Index time = by_levels() ? levels_->group_picoseconds(group, received)
                                        : level_picoseconds(machine_.levels[0], received, 0, parts - 1, element_);
-        return {saturating_add(copy(tile_after), time), 1};
+        return {saturating_add(copies, time), 1};
     }
 
     /// A permute without its runs. On several levels it is a lower bound, since levels carry what the states say.

@@ -74,9 +74,9 @@ private:
 
     [[nodiscard]] Reach reach_of(EdgeCost cost, Index tile) const {
         const EdgeCost paid = paid_ + cost;
-        if (paid + prices_.least({1, facts_.there}) < below()) return Reach::any;
-        const Index missing = std::max<Index>(1, facts_.there - std::min(tile, facts_.there));
-        if (paid + prices_.least({1, missing}) < below()) return Reach::beside;
+        if (paid + whole_tile_ < below()) return Reach::any;
+        const EdgeCost missing = tile >= facts_.there ? one_element_ : prices_.least({1, facts_.there - tile});
+        if (paid + missing < below()) return Reach::beside;
         // Slices may follow, so the move need not have copied the last tile.
         return paid + EdgeCost{0, 0} < below() ? Reach::done : Reach::none;
     }
@@ -93,6 +93,7 @@ private:
         const PlacedDigits from(facts_, nodes_[index].state);
         held_ = from.held();
         tile_ = facts_.space.elements / from.shards;
+        copies_ = prices_.copies(tile_);
         append_slices(from);
         for (Bits leaving = from.digits; leaving != 0 && !spent(); leaving = (leaving - 1) & from.digits) {
             ++looked_at_;
@@ -138,7 +139,7 @@ private:
     void append_gather(const PlacedDigits& from, Bits leaving, Index parts) {
         const Index tile = saturating_multiply(tile_, parts);
         if (tile > options_.tile_max) return;
-        const EdgeCost cost = prices_.of_group(leaving, parts, tile, tile - tile_);
+        const EdgeCost cost = prices_.of_group(leaving, parts, prices_.copies(tile), tile - tile_);
         if (reach_of(cost, tile) == Reach::none) return;
         Slots next = from.state;
         each(leaving, [&](std::size_t k) { next = with_slot(next, k, 0); });
@@ -146,7 +147,7 @@ private:
     }
 
     void append_all_to_alls(const PlacedDigits& from, Bits leaving, Index parts) {
-        const EdgeCost cost = prices_.of_group(leaving, parts, tile_, tile_ - tile_ / parts);
+        const EdgeCost cost = prices_.of_group(leaving, parts, copies_, tile_ - tile_ / parts);
         const Reach reach = reach_of(cost, tile_);
         if (reach == Reach::none) return;
         const Bits stuck = reach == Reach::done ? from.wrong : reach == Reach::beside ? from.conflicts : 0;
@@ -324,14 +325,17 @@ private:
     const PlacedDigits there_{facts_, facts_.target};
     std::vector<DigitNode> nodes_;
     std::vector<DigitEntry> open_;
-    Places places_;
-    Places shapes_;
+    const EdgeCost whole_tile_ = prices_.least({1, facts_.there});  // at least, if one move is left
+    const EdgeCost one_element_ = prices_.least({1, 1});
+    Places places_{64};  // most questions end after a few states
+    Places shapes_{16};
     InlineVector<Seat, placed_max> seats_;
     std::uint32_t arrived_ = 0;
     std::uint32_t index_ = 0;  // the state that is expanded
     EdgeCost paid_;
     std::array<Bits, slots_max> held_{};  // its digits by slot
     Index tile_ = 1;
+    Index copies_ = 0;  // of a move that leaves a tile of its size
     Bits leaving_ = 0;  // the digits of the all-to-all at hand
     Index looked_at_ = 0;
 };

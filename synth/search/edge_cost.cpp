@@ -78,8 +78,7 @@ EdgeCost EdgeCosts::exchange_floor(const State& before, const State& after, Inde
     if (objective_ == Objective::bytes) return {received, 1};
     if (objective_ == Objective::steps) return {1, received};
     if (!needs_) return {0, 1};
-    const Index copies = transfer_picoseconds(saturating_multiply(tile, element_), machine_.copy_bytes_per_second);
-    return {saturating_add(copies, needs_->picoseconds(before, after, 0)), 1};
+    return copies(tile) + EdgeCost{needs_->picoseconds(before, after, 0), 0};
 }
 
 EdgeCost EdgeCosts::at_least(const State& state, Index elements) const {

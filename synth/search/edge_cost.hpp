@@ -40,6 +40,11 @@ public:
     /// A lower bound of an exchange between the states. It leaves tiles of `tile` elements, and some device receives at
     /// least `received`.
     [[nodiscard]] EdgeCost exchange_floor(const State& before, const State& after, Index tile, Index received) const;
+    /// The copies of a move that leaves tiles of `tile` elements: no more than the floor of such an exchange. pre:
+    /// by_levels()
+    [[nodiscard]] EdgeCost copies(Index tile) const {
+        return {transfer_picoseconds(saturating_multiply(tile, element_), machine_.copy_bytes_per_second), 1};
+    }
     /// A lower bound for every path whose busiest device receives `elements`, which may be 0 before the target is
     /// reached.
     [[nodiscard]] EdgeCost at_least(Index elements) const;

@@ -6,9 +6,8 @@ namespace reshard {
 
 namespace {
 
-/// Blocks of so many devices at most are looked at; tile by tile, where no digits tell them, of so many.
+/// Blocks of so many devices at most are looked at; fewer if no digits tell them apart, since each tile is looked at.
 constexpr Index devices_max = 1024;
-constexpr Index untold_max = 64;
 
 std::vector<Index> positions_of(const SearchSpace& frame) {
     std::vector<Index> positions = {0};
@@ -41,8 +40,8 @@ LevelNeeds::LevelNeeds(const SearchSpace& frame, const Machine& machine, const N
     const std::size_t levels = machine.levels.size();
     Index elements = 1;
     for (const Index extent : frame.extents) elements = saturating_multiply(elements, extent);
-    if (frame.mixed || !(frame.even || frame.exact) || frame.devices > (all_told ? devices_max : untold_max) ||
-        elements == index_max || levels == 1)
+    if (frame.mixed || !(frame.even || frame.exact) ||
+        frame.devices > (all_told ? devices_max : BlockTiles::devices_max) || elements == index_max || levels == 1)
         return;
     std::vector<std::pair<Index, Index>> devices;
     for (const Index position : positions_of(frame))
@@ -179,12 +178,12 @@ Index LevelNeeds::entering(const Border& border, const State& held, const State&
 Index LevelNeeds::entering_tiles(const Border& border, const State& held, const State& wanted) {
     const std::size_t dims = frame_.dims();
     if (held.lists[dims] != wanted.lists[dims] && !wanted.lists[dims].empty()) return 0;
-    tiles_->between(held, wanted);
+    tiles_->between(held, wanted, positions_);
     Index most = 0;
     std::size_t block = border.first;
     for (const std::size_t end : border.ends) {
         Index lacks = 0;
-        for (; block < end; ++block) lacks += tiles_->lacking(positions_[block]);
+        for (; block < end; ++block) lacks += tiles_->lacking(block);
         most = std::max(most, lacks);
     }
     return most;

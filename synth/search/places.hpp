@@ -11,7 +11,8 @@ namespace reshard {
 /// Finds the node of a state. Open addressing, since a search asks once for each hop.
 class Places {
 public:
-    Places() : slots_(256) {}
+    /// `slots`: a power of two.
+    explicit Places(std::size_t slots = 256) : slots_(slots) {}
 
     struct Slot {
         std::uint64_t code = 0;

@@ -242,6 +242,9 @@ private:
     // True if another way is as good as the lower bound of the exchange.
     bool late_by_exchange(const State& state, const Sides& here, EdgeCost paid, const Exchanged& one) {
         if (!remembers_) return paid + one.least >= below();
+        // Most exchanges are late by their copies and what follows, which takes no time to look up.
+        const auto least = [&] { return remembered(places_.at(one.state.code(frame_.lists)), one.state); };
+        if (prices_.by_levels() && paid + prices_.copies(one.sides.tile) + least() >= below()) return true;
         const Index received = moves_.least_in_exchange(here, one.sides);
         const EdgeCost floor = paid + prices_.exchange_floor(state, one.state, one.sides.tile, received);
         if (floor >= below()) return true;
