@@ -447,9 +447,9 @@ contains
         type(rank_boxes) :: own
         logical :: fits
         fits = all([size(have, 1), size(want, 1)] == 2) .and. all([size(have, 2), size(want, 2)] == size(shape))
-        owned = have
-        wanted = want
-        extents = shape
+        allocate (owned, source=have)
+        allocate (wanted, source=want)
+        allocate (extents, source=shape)
         own%size = c_sizeof(own)
         own%have_count = size(have, 3)
         own%want_count = size(want, 3)
@@ -510,11 +510,11 @@ contains
         integer(c_int64_t), allocatable, target :: named(:)
         type(c_ptr) :: first
         logical :: fits
-        gone = lost
+        allocate (gone, source=int(lost, c_int64_t))
         first = c_null_ptr
         fits = .true.
         if (present(devices)) then
-            named = devices
+            allocate (named, source=int(devices, c_int64_t))
             fits = size(devices, kind=c_int64_t) == c_backend_size(backend%handle)
             if (fits) first = c_loc(named)
         end if

@@ -348,7 +348,8 @@ contains
         call reshard_rebuild_make(backend, halves, halves, [2], rebuild, error)
         call expect(error%code == reshard_ok, 'a rebuild')
         call expect(reshard_rebuild_received_bytes(rebuild) == merge(20, 0, rank == 2), 'five elements of the replica')
-        kept = [(10*modulo(rank, 2) + i, i=1, 5)]
+        allocate (kept(5))
+        kept(:) = [(10*modulo(rank, 2) + i, i=1, 5)]
         if (rank == 2) kept = kept(:0)
         allocate (again(5))
         call reshard_rebuild_run(rebuild, kept, again, error)
