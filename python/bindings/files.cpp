@@ -79,12 +79,11 @@ nb::list move_tensors(std::uintptr_t address, const nb::dict& tiles, const std::
             raise({Code::mismatch, fmt::format("the tile of '{}' is {}, and the list says {}", tensor.name,
                                                name(given.back().dtype), name(tensor.dtype))});
     }
-    if (held.size() < tiles.size())
-        for (const auto& [key, tile] : tiles) {
-            const auto known = [&](const files::SavedTile& one) { return one.name == nb::str(key).c_str(); };
-            if (std::ranges::none_of(given, known))
-                raise({Code::mismatch, fmt::format("the list has no tensor '{}'", nb::str(key).c_str())});
-        }
+    for (auto entry = tiles.begin(); held.size() < tiles.size() && entry != tiles.end(); ++entry) {
+        const std::string key = nb::str((*entry).first).c_str();
+        if (std::ranges::find(given, key, &files::SavedTile::name) == given.end())
+            raise({Code::mismatch, fmt::format("the list has no tensor '{}'", key)});
+    }
     Call::vote(*backend);
     return listed(waiting([&] { return files::move_tensors(*backend, given, options); }));
 }
