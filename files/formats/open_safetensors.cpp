@@ -152,7 +152,6 @@ Result<Checkpoint> open_ranks(const Found& found) {
 tl::unexpected<Error> not_read(const Found& found) {
     if (const auto other = other_folder(found.names))
         return fail(Code::unsupported, fmt::format("{} is {}", in_quotes(found.path), *other));
-    if (found.names.empty()) return fail(Code::io, fmt::format("{} is an empty folder", in_quotes(found.path)));
     constexpr std::size_t looked_at = 64;
     for (const std::string& name : std::span(found.names).first(std::min(found.names.size(), looked_at))) {
         const std::string below = fmt::format("{}/{}", found.path, name);
@@ -160,7 +159,8 @@ tl::unexpected<Error> not_read(const Found& found) {
         if (const auto other = names ? other_folder(*names) : std::nullopt)
             return fail(Code::unsupported, fmt::format("{} is {}", in_quotes(below), *other));
     }
-    return fail(Code::io, fmt::format("{} has no .safetensors file and no zarr.json", in_quotes(found.path)));
+    return fail(Code::io, fmt::format("{} has no .safetensors file and no zarr.json{}", in_quotes(found.path),
+                                      found.names.empty() ? ": it is empty" : ""));
 }
 
 Result<Checkpoint> open_folder(const Found& found) {

@@ -159,7 +159,7 @@ class Types(suite.Case):
                             ("x.msgpack", "Flax"), ("m.data-00000-of-00001", "TensorFlow")):
             folder = self.path("f" + name)
             os.mkdir(folder)
-            self.assertIn("an empty folder", self.refused("inspect", folder))
+            self.assertIn("no zarr.json: it is empty", self.refused("inspect", folder))
             os.mkdir(os.path.join(folder, "below"))
             self.assertIn("no .safetensors file", self.refused("inspect", folder))
             for where in ("below", "."):
