@@ -43,6 +43,20 @@ class FieldRules(suite.Case):
             "source tp=4\nw13 = [-, tp{16,16}, -]\ntarget file=1\ne.{e:3}.gate = - <- w13[{e}, 0:13, :]\n"
             "e.{e:3}.up = - <- w13[{e}, 16:-3, :]\n"))
 
+    def test_scales_of_a_padded_mlp(self):
+        """Each half has 3 blocks of 4 rows, padded to 4. Its scales are padded, too."""
+        tensors = {"gate": self.draw(12, 8, dtype="F8_E4M3"), "up": self.draw(12, 8, dtype="F8_E4M3"),
+                   "gate_scale": self.draw(3, 2, dtype="F32"), "up_scale": self.draw(3, 2, dtype="F32")}
+        rules = ("target tp=4\nw13 = [tp pad 0 to multiple of tp*4, -] <- gate + up\n"
+                 "w13_scale = blocks 4,4 of w13 <- gate_scale + up_scale\n")
+        for rank, found in enumerate(self.moved(tensors, rules)):
+            own = lambda end, rows: np.concatenate([np.split(self.padded(tensors[half + end], rows), 4)[rank]
+                                                    for half in ("gate", "up")])
+            self.assert_tensors(found, {"w13": own("", 16), "w13_scale": own("_scale", 4)})
+        self.text("wrong", rules.replace("gate_scale + up", "gate_scale ++ up"))
+        self.assertIn("line 3 of the rules: 'w13' pads its parts", self.refused(
+            "convert", "model.safetensors", "no", "--to", "ranks", "--rules", "wrong"))
+
     def test_heads_that_are_padded_and_shared(self):
         """3 query heads become 4 on 4 ranks, and 1 kv head becomes 2, each on two ranks."""
         q, k = self.draw(24, 3), self.draw(8, 3)

@@ -252,6 +252,7 @@ private:
                             found == by_name_.end() ? "is not made" : "is in blocks itself"),
                 rule.blocks->offset);
         RESHARD_CHECK(repeat_blocks(target, made_[found->second], asked));
+        RESHARD_CHECK(pad_blocks(target, found->second, asked));
         RESHARD_ASSIGN(
             model_.targets[target].layout,
             named(target, layouts_.in_blocks(made_[target].rule, asked, model_.targets[found->second].layout)));
@@ -273,6 +274,30 @@ private:
         made_[target].heads = of.heads;
         for (Index& head : made_[target].heads) head /= block;
         lengthen(target, asked);
+        return {};
+    }
+
+    // A padded tensor has padded blocks.
+    Result<void> pad_blocks(std::size_t target, std::size_t of, Asked& asked) {
+        const ShardedTensor& whole = model_.targets[of];
+        const Rule& rule = end_.rules[made_[target].rule];
+        if (!whole.padded || whole.shape.size() != asked.shape.size()) return {};
+        const std::vector<Index>& blocks = rule.blocks->blocks;
+        std::vector<Index> shape;
+        for (std::size_t k = 0; k < asked.shape.size(); ++k) {
+            const Index one = rule.stack_dim() == k ? 1 : blocks.front();
+            shape.push_back(ceil_divide(whole.shape[k], k < blocks.size() && blocks.size() > 1 ? blocks[k] : one));
+            if (shape.back() < asked.shape[k]) return {};  // not as many blocks as the tensor has
+        }
+        if (shape == asked.shape) return {};
+        if (made_[of].extents.size() != asked.parts.size())
+            return rule.line.error(Code::mismatch,
+                                   fmt::format("'{}' pads its parts, so its blocks must be fused of as many parts",
+                                               rule.blocks->pattern.written(made_[target].names)),
+                                   rule.blocks->offset);
+        const Index block = asked.along < blocks.size() ? blocks[asked.along] : blocks.front();
+        for (const Index extent : made_[of].extents) made_[target].extents.push_back(ceil_divide(extent, block));
+        pad(target, std::move(shape), asked);
         return {};
     }
 
