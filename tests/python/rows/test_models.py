@@ -66,7 +66,7 @@ class Ranks(unittest.TestCase):
 
     def test_the_models(self):
         """Rules in docs/models: from 4 ranks with parts of each tensor to 2 and to 4, and back."""
-        for name in ("megatron", "expert_parallel_qwen", "deepseek", "megatron_gpt_oss", "mxfp4", "mamba2"):
+        for name in ("expert_parallel_qwen", "mxfp4", "megatron_mamba2"):
             way = ways.WAYS[name](numpy.random.default_rng(3))
             tensors = way.model.tensors
             cut = {key: array.ndim > 1 and array.shape[0] % 4 == 0 for key, array in tensors.items()}
