@@ -15,8 +15,9 @@ struct ShmAddresses {
     std::vector<ShadowCopy> written_by_peers;  ///< of registered targets that peers write
 
     /// `reached` lists the regions that peers read of a source (sends) and may write of a target (receives). It must
-    /// outlive the result. Errors: backend if registered memory was freed or mapped anew.
-    [[nodiscard]] static Result<ShmAddresses> bind(Arena& arena, const PeerRegions& reached,
+    /// outlive the result. Null if no peer reaches the buffers: then they have no addresses. Errors: backend if
+    /// registered memory was freed or mapped anew.
+    [[nodiscard]] static Result<ShmAddresses> bind(Arena& arena, const PeerRegions* reached,
                                                    std::span<const Buffers> buffers,
                                                    std::span<const Index> source_bytes,
                                                    std::span<const Index> target_bytes);
