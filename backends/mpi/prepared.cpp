@@ -178,9 +178,10 @@ public:
         }
         return bind_messages(buffers);
     }
-    void unbind() override {
-        node_buffers_.unbind();
+    bool unbind() override {
+        const bool stays = node_buffers_.unbind() && !messages_;
         messages_.reset();
+        return stays;
     }
     Result<void> rebind(std::span<const Buffers> buffers) override {
         if (prepared_.node_) {

@@ -38,7 +38,8 @@ struct BoundBuckets {
     std::vector<Buffers> buffers_of = {};  ///< by array of the list
     std::vector<Buffers> of_pieces = {};
     std::vector<BufferRange> ranges = {};
-    /// Of the executor, while the buckets are bound.
+    bool still_bound = false;  ///< to buffers_of, although nobody holds the buckets
+    /// Of the executor, while somebody holds the buckets.
     std::shared_ptr<Executor::RunState> state = {};
 
     /// The most that are on their way at once. With more than two, a transport that serves all equally would complete
@@ -56,7 +57,8 @@ public:
     }
     /// Drops the buffers, and keeps the rest.
     void put(std::unique_ptr<BoundBuckets> buckets) {
-        for (Rebindable* one : buckets->rebindable) one->unbind();
+        buckets->still_bound = true;
+        for (Rebindable* one : buckets->rebindable) buckets->still_bound = one->unbind() && buckets->still_bound;
         delete held_.exchange(buckets.release());
     }
 

@@ -23,13 +23,24 @@ Index place_of(const PeerRegion& part, Index used) {
     return ceil_divide(used, unit) * unit;
 }
 
+// Where the mark of a message of so many bytes is: in one cache line.
+Index place_of_mark(Index bytes) {
+    constexpr Index line = 64;
+    const Index place = ceil_divide(bytes, Index{alignof(MailMark)}) * Index{alignof(MailMark)};
+    return place % line + Index{sizeof(MailMark)} <= line ? place : ceil_divide(place, line) * line;
+}
+
+Index box_bytes_of(Index bytes) {
+    return ceil_divide(place_of_mark(bytes) + Index{sizeof(MailMark)}, box_unit) * box_unit;
+}
+
 std::vector<Index> box_bytes_of(const std::vector<PeerRegion>& parts, std::size_t ranks) {
     std::vector<Index> bytes(ranks, 0);
     for (const PeerRegion& part : parts) {
         Index& used = bytes[part.peer];
-        used = place_of(part, used == 0 ? Index{sizeof(MailHead)} : used) + sent_bytes(part);
+        used = place_of(part, used) + sent_bytes(part);
     }
-    for (Index& used : bytes) used = ceil_divide(used, box_unit) * box_unit;
+    for (Index& used : bytes) used = used == 0 ? 0 : box_bytes_of(used);
     return bytes;
 }
 
@@ -79,15 +90,16 @@ Result<void> Mailboxes::make(MPI_Comm communicator, Signals& signals, Arena& are
 
 void Mailboxes::add_pair(std::vector<Pair>& pairs, std::size_t peer, const std::vector<PeerRegion>& parts,
                          std::byte* boxes, BouncePieces::Side side) {
-    Pair pair{peer, boxes, 0, {}};
-    Index used = sizeof(MailHead);
+    Pair pair{peer, boxes, 0, 0, {}};
+    Index used = 0;
     for (const PeerRegion& part : parts) {
         if (part.peer != peer) continue;
         const Index place = place_of(part, used);
         pair.parts.push_back({part.array, place, copy_of_part(part, side)});
         used = place + sent_bytes(part);
     }
-    pair.box_bytes = ceil_divide(used, box_unit) * box_unit;
+    pair.box_bytes = box_bytes_of(used);
+    pair.mark = place_of_mark(used);
     pairs.push_back(std::move(pair));
 }
 
@@ -110,7 +122,7 @@ const Signals::Wanteds& Mailboxes::free_for(std::uint64_t run) {
 
 const Signals::Wanteds& Mailboxes::come_for(std::uint64_t run) {
     for (std::size_t i = 0; i < incoming_.size(); ++i) {
-        come_[i].counter = &incoming_[i].head(run).run;
+        come_[i].counter = &incoming_[i].mark_of(run).run;
         come_[i].least = run;
     }
     return come_;
@@ -119,16 +131,16 @@ const Signals::Wanteds& Mailboxes::come_for(std::uint64_t run) {
 void Mailboxes::send(std::uint64_t run, const std::vector<const std::byte*>& sources, const Presence& own) {
     for (const Pair& pair : outgoing_) {
         for (const Part& part : pair.parts) part.copy.run(sources[part.array], pair.box(run) + part.offset);
-        MailHead& head = pair.head(run);
-        head.presence = own;
-        head.run.store(run, std::memory_order_release);
+        MailMark& mark = pair.mark_of(run);
+        mark.presence = own;
+        mark.run.store(run, std::memory_order_release);
     }
     signals_->wake(receivers_);
 }
 
 bool Mailboxes::all_have(std::uint64_t run, const Presence& own) const {
     return incoming_.size() + 1 == signals_->size() &&
-           std::ranges::all_of(incoming_, [&](const Pair& pair) { return pair.head(run).presence == own; });
+           std::ranges::all_of(incoming_, [&](const Pair& pair) { return pair.mark_of(run).presence == own; });
 }
 
 void Mailboxes::read(std::uint64_t run, const std::vector<const std::byte*>& sources,

@@ -1,6 +1,7 @@
 // Small moves between the ranks of a node. A rank has boxes for each peer that sends to it, one for even runs and one
-// for odd runs. The first bytes of a message share a cache line with the mark that it has come. So a small message is
-// one transfer of a cache line, and a run is one meeting.
+// for odd runs. The last bytes of a message share a cache line with the mark that it has come. So a small message is
+// one transfer of a cache line, and a run is one meeting. A peer that polls takes the line of the mark away, so that
+// line is written last.
 #pragma once
 
 #include "backends/mpi/base/board.hpp"
@@ -9,8 +10,8 @@
 
 namespace reshard::mpi {
 
-/// The start of a message. The data follow it.
-struct MailHead {
+/// The end of a message. The data come before it.
+struct MailMark {
     Counter run;        ///< the run that the message belongs to, once all of it is there
     Presence presence;  ///< of the sender
 };
@@ -48,11 +49,14 @@ private:
         std::size_t peer;
         std::byte* boxes;  // for even runs and for odd runs
         Index box_bytes;
+        Index mark;  // where it is in a box
         std::vector<Part> parts;
         [[nodiscard]] std::byte* box(std::uint64_t run) const {
             return boxes + static_cast<Index>(run % 2) * box_bytes;
         }
-        [[nodiscard]] MailHead& head(std::uint64_t run) const { return *reinterpret_cast<MailHead*>(box(run)); }
+        [[nodiscard]] MailMark& mark_of(std::uint64_t run) const {
+            return *reinterpret_cast<MailMark*>(box(run) + mark);
+        }
     };
     void add_pair(std::vector<Pair>& pairs, std::size_t peer, const std::vector<PeerRegion>& parts, std::byte* boxes,
                   BouncePieces::Side side);

@@ -28,7 +28,7 @@ Result<ShmAddresses> ShmAddresses::bind(Arena& arena, const PeerRegions* reached
 }
 
 Result<void> ShmAddresses::rebind(Arena& arena, std::span<const Buffers> others) {
-    unbind();
+    forget();
     buffers.assign(others.begin(), others.end());
     for (const Buffers& own : buffers) {
         sources.push_back(own.source.data());
@@ -40,7 +40,13 @@ Result<void> ShmAddresses::rebind(Arena& arena, std::span<const Buffers> others)
     return renew(arena);
 }
 
-void ShmAddresses::unbind() {
+bool ShmAddresses::unbind() {
+    if (reached_ == nullptr && std::ranges::count(registered_, nullptr) == std::ssize(registered_)) return true;
+    forget();
+    return false;
+}
+
+void ShmAddresses::forget() {
     buffers.clear();
     sources.clear();
     targets.clear();

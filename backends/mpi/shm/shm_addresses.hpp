@@ -24,8 +24,8 @@ struct ShmAddresses {
 
     /// The same with other buffers, in place.
     Result<void> rebind(Arena& arena, std::span<const Buffers> others);
-    /// Refers to no buffer from now on.
-    void unbind();
+    /// Refers to no buffer from now on. If nothing of them is kept, it does nothing and returns true.
+    bool unbind();
 
     /// Finds, before a run, memory that was registered or ended since. Errors: as bind.
     Result<void> renew(const Arena& arena);
@@ -38,6 +38,7 @@ struct ShmAddresses {
 
 private:
     [[nodiscard]] const std::byte* start(std::size_t index) const;
+    void forget();
     void find_shadows();
 
     const PeerRegions* reached_ = nullptr;

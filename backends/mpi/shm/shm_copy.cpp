@@ -82,8 +82,8 @@ Result<bool> ShmCopyPlan::choose(MPI_Comm communicator, const PeerRegions& parts
     bounce_store_ = store_;
     if (options.unregistered_buffers == UnregisteredBuffers::bounce) bounce_store_ = Store::cached;
     if (options.unregistered_buffers == UnregisteredBuffers::bounce_nontemporal) bounce_store_ = Store::streaming;
-    // With a core for each rank, a wait costs less than the second copy of a few KiB.
-    const Index worth = Index{128} << 10;
+    // If ranks share cores, a wait costs as much as the second copy of some more KiB.
+    const Index worth = signals_->crowded() ? signals_->barrier_bytes() : 2 * signals_->barrier_bytes();
     return all.front() <= worth && all.back() == 0;
 }
 
