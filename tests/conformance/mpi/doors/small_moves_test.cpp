@@ -114,8 +114,7 @@ TEST(SmallMoves, AListIsOneRun) {
     const ListSynthesis made = synthesize(problems, {.capabilities = backend->capabilities()}).value();
     Executor executor = Executor::prepare(made, *backend).value();
     EXPECT_EQ(executor.bucket_count(), 1U);
-    if (world_size_of() > 2)
-        EXPECT_NE(executor.describe().find("at once through mailboxes"), std::string::npos) << executor.describe();
+    EXPECT_NE(executor.describe().find("at once through mailboxes"), std::string::npos) << executor.describe();
     for (int run = 0; run < 20; ++run) {
         std::vector<std::vector<double>> in;
         std::vector<std::vector<double>> out;
