@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <set>
 
 #include "differential/reference.hpp"
+#include "reshard/boxes/nodes.hpp"
 #include "reshard/planner/schedule.hpp"
 #include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
@@ -33,6 +35,8 @@ struct Field {
     double gain_mean = 1.5;
     /// A short run tests one source in so many, because no closed form holds if digits do not tell nodes apart.
     Index one_source_in = 1;
+    /// The same as bound_mean, if moves through nodes compete.
+    double nodes_mean = 1.25;
 
     [[nodiscard]] bool asks(Index source) const { return long_run() || source % one_source_in == 0; }
 };
@@ -56,6 +60,13 @@ Index weighted(const Plan& plan, const Verdict& verdict, const Machine& machine)
     for (std::size_t i = 0; i < plan.steps.size(); ++i)
         sum += weighted(layout_before(plan, i), plan.steps[i], verdict.moves[i], machine);
     return sum;
+}
+
+/// The load of a move through nodes, weighted as above. Its price has nothing but loads on this machine.
+double weighted_through_nodes(const Layout& source, const Layout& target, const Machine& machine) {
+    const NodeMove move = through_nodes(source, target, machine).value();
+    const double element = 1e6 * static_cast<double>(size_of(source.dtype));  // picoseconds inside the node
+    return std::round(static_cast<double>(move_picoseconds(move, machine)) / element);
 }
 
 /// Adds the row-major numbers of the array's elements that a device holds.
@@ -111,7 +122,7 @@ TEST_P(LevelsTest, PlansAreNearTheExactOptimumOfTwoLevels) {
             return weighted(before, step, move, machine);
         });
     const auto& layouts = reference.layouts();
-    double sum = 0, worst = 1, bound_sum = 0, bound_worst = 1;
+    double sum = 0, worst = 1, bound_sum = 0, bound_worst = 1, nodes_sum = 0, nodes_worst = 1;
     Index pairs = 0, at_optimum = 0, bounded = 0, below = 0;
     std::string worst_pair;
     Options options;
@@ -144,6 +155,11 @@ TEST_P(LevelsTest, PlansAreNearTheExactOptimumOfTwoLevels) {
             if (static_cast<double>(cost) < least - 1e-9) ++below;
             bound_sum += static_cast<double>(cost) / least;
             bound_worst = std::max(bound_worst, static_cast<double>(cost) / least);
+            const double through = weighted_through_nodes(layouts[source], layouts[target], machine);
+            EXPECT_GE(through, least - 1e-9) << question;
+            const double best = std::min(through, static_cast<double>(cost)) / least;
+            nodes_sum += best;
+            nodes_worst = std::max(nodes_worst, best);
         }
     }
     std::printf(
@@ -152,6 +168,10 @@ TEST_P(LevelsTest, PlansAreNearTheExactOptimumOfTwoLevels) {
         field.name, static_cast<long long>(pairs), 100.0 * static_cast<double>(at_optimum) / static_cast<double>(pairs),
         sum / static_cast<double>(pairs), worst, bound_sum / static_cast<double>(bounded), bound_worst,
         static_cast<long long>(below));
+    const double nodes_mean = nodes_sum / static_cast<double>(bounded);
+    std::printf("    through nodes if that costs less: over the bound mean %.3f, worst %.2f\n", nodes_mean,
+                nodes_worst);
+    EXPECT_LE(nodes_mean, field.nodes_mean);
     if (!worst_pair.empty()) std::printf("    worst: %s\n", worst_pair.c_str());
     EXPECT_LE(sum / static_cast<double>(pairs), 1.02);
     EXPECT_LE(worst, 1.25);

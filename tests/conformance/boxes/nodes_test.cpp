@@ -1,0 +1,222 @@
+// Moves through nodes: random layouts on a backend, against an oracle that looks at each element, bounds, and errors.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "conformance/case_count.hpp"
+#include "conformance/halos/drawn.hpp"
+#include "conformance/harness.hpp"
+#include "reshard/boxes/nodes.hpp"
+#include "reshard/text.hpp"
+
+namespace reshard::conformance {
+namespace {
+
+using test::below;
+using test::Random;
+
+// A move between two layouts on any of the ranks, in any order.
+struct DrawnMove {
+    DrawnLayout source;
+    DrawnLayout target;
+    std::vector<Index> source_devices;  // by position
+    std::vector<Index> target_devices;
+    Layout from;
+    Layout to;
+    Index node_devices = 1;
+    bool relays = false;
+};
+
+Layout placed(const DrawnLayout& drawn, const std::vector<Index>& devices) {
+    const Mesh mesh = parse_mesh(mesh_text(drawn)).value();
+    return parse_layout(Mesh(mesh.axes, devices), text_of(drawn, "i32")).value();
+}
+
+std::vector<Index> some_devices(Random& random, Index ranks, Index count) {
+    std::vector<Index> devices(static_cast<std::size_t>(ranks));
+    std::iota(devices.begin(), devices.end(), 0);
+    std::ranges::shuffle(devices, random);
+    devices.resize(static_cast<std::size_t>(count));
+    return devices;
+}
+
+DrawnMove draw_move(Random& random, Index ranks) {
+    DrawnMove drawn;
+    drawn.source = draw_source(random, draw_layout(random, ranks));
+    DrawnLayout frame = draw_layout(random, ranks);
+    frame.dims = drawn.source.dims;
+    drawn.target = draw_source(random, frame);
+    drawn.source_devices = some_devices(random, ranks, devices_of(drawn.source));
+    drawn.target_devices = some_devices(random, ranks, devices_of(drawn.target));
+    drawn.from = placed(drawn.source, drawn.source_devices);
+    drawn.to = placed(drawn.target, drawn.target_devices);
+    drawn.node_devices = 1 + below(random, ranks);
+    drawn.relays = below(random, 2) == 1;
+    return drawn;
+}
+
+std::vector<Index> elements_on(const DrawnLayout& layout, const std::vector<Index>& devices, Index device) {
+    const auto found = std::ranges::find(devices, device);
+    return found == devices.end() ? std::vector<Index>() : tile_of(layout, found - devices.begin());
+}
+
+std::vector<Index> held_by(const DrawnMove& drawn, Index device) {
+    return elements_on(drawn.source, drawn.source_devices, device);
+}
+
+std::vector<Index> wanted_by(const DrawnMove& drawn, Index device) {
+    return elements_on(drawn.target, drawn.target_devices, device);
+}
+
+// Elements that a node wants and that none of its devices holds.
+Index lacked_by_node(const DrawnMove& drawn, Index node, Index ranks) {
+    std::set<Index> lacked;
+    const Index end = std::min(ranks, (node + 1) * drawn.node_devices);
+    for (Index device = node * drawn.node_devices; device < end; ++device)
+        for (const Index element : wanted_by(drawn, device)) lacked.insert(element);
+    for (Index device = node * drawn.node_devices; device < end; ++device)
+        for (const Index element : held_by(drawn, device)) lacked.erase(element);
+    return std::ssize(lacked);
+}
+
+void expect_bounds(const DrawnMove& drawn) {
+    const auto move = through_nodes(drawn.from, drawn.to, drawn.node_devices, drawn.relays);
+    ASSERT_TRUE(move) << move.error().message;
+    for (const BoxTable* table : {&move->keep, &move->spread, &move->fetch, &move->share}) {
+        const auto valid = validate(*table);
+        ASSERT_TRUE(valid) << valid.error().message;
+    }
+    const std::vector<BoxTraffic> kept = traffic_of(move->keep);
+    const std::vector<BoxTraffic> fetched = traffic_of(move->fetch);
+    const std::vector<BoxTraffic> shared = traffic_of(move->share);
+    const auto ranks = static_cast<Index>(kept.size());
+    Index even = 0;  // the most that a device receives if each node divides its elements evenly
+    for (Index node = 0; node * drawn.node_devices < ranks; ++node) {
+        const Index lacked = lacked_by_node(drawn, node, ranks);
+        const Index devices = std::min(drawn.node_devices, ranks - node * drawn.node_devices);
+        Index received = 0;
+        for (Index device = node * drawn.node_devices; device < node * drawn.node_devices + devices; ++device)
+            received += fetched[static_cast<std::size_t>(device)].received_bytes / 4;
+        EXPECT_EQ(received, lacked) << "node " << node;
+        even = std::max(even, (lacked + devices - 1) / devices);
+    }
+    for (const BoxTraffic& one : fetched) even = std::max(even, one.sent_bytes / 4);
+    for (Index device = 0; device < ranks; ++device) {
+        const auto at = static_cast<std::size_t>(device);
+        EXPECT_EQ(kept[at].received_bytes, 0);
+        EXPECT_LE(fetched[at].received_bytes, 4 * even) << "device " << device;
+        const std::vector<Index> held = held_by(drawn, device);
+        const Index missing = std::ranges::count_if(
+            wanted_by(drawn, device), [&](Index element) { return !std::ranges::binary_search(held, element); });
+        EXPECT_LE(shared[at].received_bytes, 4 * missing) << "device " << device;
+    }
+}
+
+void expect_right(Backend& backend, const DrawnMove& drawn) {
+    auto exchange = NodeExchange::prepare(drawn.from, drawn.to, drawn.node_devices, drawn.relays, backend);
+    ASSERT_TRUE(exchange) << exchange.error().message;
+    std::vector<int> held;
+    for (const Index element : held_by(drawn, backend.rank())) held.push_back(static_cast<int>(7 * element + 3));
+    std::vector<int> expected;
+    for (const Index element : wanted_by(drawn, backend.rank())) expected.push_back(static_cast<int>(7 * element + 3));
+    for (int run = 0; run < 2; ++run) {
+        std::vector<int> moved(expected.size(), -1);
+        const auto done = exchange->run(std::span<const int>(held), std::span<int>(moved));
+        ASSERT_TRUE(done) << done.error().message;
+        EXPECT_EQ(moved, expected) << "run " << run;
+    }
+}
+
+std::vector<DrawnMove> drawn_moves() {
+    const std::uint64_t seed = std::stoull(harness().from_rank_0([] { return std::to_string(test::drawn_seed()); }));
+    std::vector<DrawnMove> all;
+    for (int i = 0; i < case_count(); ++i) {
+        Random random(seed + static_cast<std::uint64_t>(i));
+        all.push_back(draw_move(random, harness().ranks()));
+    }
+    return all;
+}
+
+std::string describe(const DrawnMove& drawn) {
+    return fmt::format("{} on {} to {} on {}, nodes of {}{}", format(drawn.from), fmt::join(drawn.source_devices, ","),
+                       format(drawn.to), fmt::join(drawn.target_devices, ","), drawn.node_devices,
+                       drawn.relays ? ", relays" : "");
+}
+
+TEST(Nodes, EachNodeFetchesAnElementOnceAndDividesTheWork) {
+    for (const DrawnMove& drawn : drawn_moves()) {
+        SCOPED_TRACE(describe(drawn));
+        expect_bounds(drawn);
+        if (testing::Test::HasFailure()) return;
+    }
+}
+
+TEST(Nodes, EveryElementArrives) {
+    const std::vector<DrawnMove> all = drawn_moves();
+    harness().on_every_rank([&](Backend& backend) {
+        for (const DrawnMove& drawn : all) {
+            SCOPED_TRACE(describe(drawn));
+            expect_right(backend, drawn);
+            if (testing::Test::HasFailure()) return;
+        }
+    });
+}
+
+TEST(Nodes, RanksThatBringOtherMovesAreToldOfIt) {
+    if (harness().ranks() < 2) GTEST_SKIP() << "one rank agrees with itself";
+    harness().on_every_rank([&](Backend& backend) {
+        const Mesh mesh{{"x", backend.size()}};
+        const Layout rows = parse_layout(mesh, "i32[24@x,24]").value();
+        const Layout columns = parse_layout(mesh, "i32[24,24@x]").value();
+        const Index nodes = backend.rank() == 0 ? 2 : 1;
+        auto made = NodeExchange::prepare(rows, columns, nodes, false, backend);
+        const std::vector<int> in(tile_count(rows, backend.rank()));
+        std::vector<int> out(tile_count(columns, backend.rank()));
+        const auto done = made ? made->run(in, out) : tl::unexpected(made.error());
+        ASSERT_FALSE(done);
+        EXPECT_EQ(done.error().code, Code::mismatch) << done.error().message;
+    });
+}
+
+TEST(Nodes, DevicesThatAreNoRanksAreRefused) {
+    harness().on_every_rank([&](Backend& backend) {
+        const Layout more = parse_layout(Mesh{{"x", backend.size() + 1}}, "i32[24@x,24]").value();
+        const auto made = NodeExchange::prepare(more, more, 1, false, backend);
+        ASSERT_FALSE(made);
+        EXPECT_EQ(made.error().message,
+                  fmt::format("the move has {} devices, the backend has {} ranks", backend.size() + 1, backend.size()));
+    });
+}
+
+TEST(Nodes, BadQuestionsAreRefused) {
+    const Mesh mesh{{"x", 4}};
+    const Layout rows = parse_layout(mesh, "f32[8@x,8]").value();
+    const Layout sums = parse_layout(mesh, "f32[8,8]{U:x}").value();
+    const Layout other = parse_layout(mesh, "f32[8@x,9]").value();
+    EXPECT_EQ(through_nodes(rows, rows, 0).error().message, "a node has 0 devices; at least 1 is needed");
+    EXPECT_EQ(through_nodes(sums, rows, 2).error().code, Code::unsupported);
+    EXPECT_EQ(through_nodes(rows, other, 2).error().code, Code::mismatch);
+    EXPECT_EQ(through_nodes(rows, rows, laptop()).error().code, Code::usage);
+}
+
+// Two nodes of eight devices, each element wanted by all devices. One exchange fetches every element eight times into a
+// node, and this move fetches it once.
+TEST(Nodes, ThePriceCountsWhatComesIntoANode) {
+    const Mesh mesh{{"x", 16}};
+    const Layout rows = parse_layout(mesh, "f32[4096@x,256]").value();
+    const Layout whole = parse_layout(mesh, "f32[4096,256]").value();
+    const Machine machine = make_machine("dgx-h100:nodes=2").value();
+    const NodeMove apart = through_nodes(rows, whole, 1).value();
+    const NodeMove together = through_nodes(rows, whole, machine).value();
+    EXPECT_EQ(together.node_devices, 8);
+    EXPECT_LT(move_picoseconds(together, machine), move_picoseconds(apart, machine));
+    for (const BoxTraffic& one : traffic_of(together.fetch)) EXPECT_EQ(one.received_bytes, 256 * 256 * 4);
+    for (const BoxTraffic& one : traffic_of(apart.fetch)) EXPECT_EQ(one.received_bytes, 15 * 256 * 256 * 4);
+}
+
+}  // namespace
+}  // namespace reshard::conformance
