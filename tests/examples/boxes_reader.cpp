@@ -57,14 +57,14 @@ int share_in_nodes(Backend& backend) {
     const Layout source = parse_layout(mesh, "f64[120@x,240@y]").value();
     const Layout target = parse_layout(mesh, "f64[120,240@x]").value();
     const Machine machine = make_machine("ethernet:nodes=2,per_node=2").value();
-    const NodeMove move = through_nodes(source, target, machine).value();
+    const NodeMove move = through_nodes({source, target}, machine).value();
     const Index plan_picoseconds = synthesize(source, target, {.machine = machine}).value().picoseconds;
     const bool faster = move_picoseconds(move, machine) < plan_picoseconds;
 
-    auto exchange = NodeExchange::prepare(source, target, move.node_devices, move.relays, backend).value();
+    Executor executor = Executor::prepare_through_nodes(move, backend).value();
     std::vector<double> in(tile_count(source, rank), rank);
     std::vector<double> out(tile_count(target, rank));
-    if (const auto moved = exchange.run(in, out); !moved) std::puts(describe(moved.error()).c_str());
+    if (const auto moved = executor.run(in, out); !moved) std::puts(describe(moved.error()).c_str());
     // [README nodes end]
 
     // Device d holds rows and columns of its place in the mesh, and wants all rows of the columns of x.

@@ -33,10 +33,8 @@ std::string Rounds::describe(Index rank, const BoxTraffic& traffic) const {
                "ranks and copies {}\n",
                rank, format_bytes(traffic.received_bytes), traffic.senders, format_bytes(traffic.sent_bytes),
                traffic.receivers, format_bytes(traffic.copied_bytes)) +
-           how();
+           rounds_.front()->describe();
 }
-
-std::string Rounds::how() const { return rounds_.front()->describe(); }
 
 void Rounds::report_failure(const Error& why) {
     if (runs_->in_flight || runs_->failed) return;
@@ -68,8 +66,7 @@ Result<std::unique_ptr<Bound>> Rounds::try_bind(std::span<const Buffers> buffers
     for (std::size_t round = 0; round < rounds_.size(); ++round) {
         std::vector<Buffers> of_plans;
         for (const Buffers& own : buffers)
-            of_plans.push_back(
-                {round == 0 ? own.source : std::span<const std::byte>(own.target), own.target, own.workspace});
+            of_plans.push_back({round == 0 ? own.source : std::span<const std::byte>(own.target), own.target, {}});
         std::vector<std::size_t>& steps = all.steps.emplace_back(arrays_.size());
         std::iota(steps.begin(), steps.end(), round * arrays_.size());
         RESHARD_TRY(auto& bound, rounds_[round]->bind(of_plans));

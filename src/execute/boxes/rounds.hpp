@@ -16,10 +16,8 @@ public:
     [[nodiscard]] Index staging_bytes() const;
     /// The bytes of this rank, and how the backend moves them.
     [[nodiscard]] std::string describe(Index rank, const BoxTraffic& traffic) const;
-    /// How the backend moves the bytes of the first round.
-    [[nodiscard]] std::string how() const;
-    /// Binds one entry per array, with the workspace that its plans need. `source` and `target` name the buffers in
-    /// errors. Tells peers of a failure. Errors: mismatch if a buffer is too small or null, or if memory that is written overlaps any other.
+    /// Binds one entry per array. `source` and `target` name the buffers in errors. Tells peers of a failure.
+    /// Errors: mismatch if a buffer is too small or null, or if memory that is written overlaps any other.
     [[nodiscard]] Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers, std::string_view source,
                                                       std::string_view target);
     void report_failure(const Error& why);
