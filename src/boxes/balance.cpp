@@ -9,7 +9,7 @@ namespace {
 constexpr Index units_max = Index{1} << 18;  // of all entries together, so that squares do not overflow
 constexpr Index finest = 64;                 // limits move by a 64th in the last rounds
 constexpr int passes_max = 200;              // over all entries, for one set of limits
-constexpr Index work_max = Index{1} << 26;   // options looked at in all
+constexpr Index work_max = Index{1} << 24;   // options looked at in all
 
 Index whole_part(Index elements, Index units, Index all_units) {
     return elements / all_units * units + elements % all_units * units / all_units;

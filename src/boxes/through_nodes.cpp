@@ -17,6 +17,7 @@ namespace reshard {
 namespace {
 
 constexpr Index price_max = 1024;
+constexpr Index choices_max = Index{1} << 17;
 
 std::size_t at(Index index) { return static_cast<std::size_t>(index); }
 
@@ -231,6 +232,17 @@ void add_shared(NodeMove& move) {
     }
 }
 
+Result<void> check_choices(const std::vector<Fetched>& fetched, const std::vector<Wish>& wishes) {
+    Index choices = 0;
+    for (const Fetched& one : fetched) choices += std::ssize(one.senders);
+    for (const Wish& wish : wishes) choices += std::ssize(wish.stagers);
+    if (choices <= choices_max) return {};
+    return fail(Code::unsupported,
+                fmt::format("a move through nodes has {} choices of a device for a part of the array; "
+                            "at most {} are supported",
+                            choices, choices_max));
+}
+
 Result<void> check_ends(const Problem& ends, const NodeWay& way) {
     const auto& [source, target] = ends;
     RESHARD_CHECK(validate(source));
@@ -258,6 +270,7 @@ Result<NodeMove> through_nodes(const Problem& ends, const NodeWay& wanted) {
     RESHARD_TRY(const auto& parts, cells_of(source, target, devices));
     const std::vector<Wish> wishes = wishes_of(parts, devices, way);
     const std::vector<Fetched> fetched = fetched_of(wishes, devices, way);
+    RESHARD_CHECK(check_choices(fetched, wishes));
     const std::vector<Divided> divided = divide(fetched, wishes, devices, way.outside_price);
 
     const Index nodes = ceil_divide(devices, way.node_devices);

@@ -39,7 +39,8 @@ struct NodeMove {
 /// Returns the move through nodes. A node receives an element at most once, and nothing that one of its devices holds.
 /// The work is divided among devices so that outside_price x the busiest device between nodes, plus the busiest one
 /// within nodes, is small. Errors: as validate; mismatch (other shapes or types); usage (fewer than 1 device in a node;
-/// a price out of range); unsupported (summands; more than 2^24 pairs of a device and a part of the array).
+/// a price out of range); unsupported (summands; more than 2^24 pairs of a device and a part of the array, or 2^17
+/// choices of a device for a part).
 [[nodiscard]] Result<NodeMove> through_nodes(const Problem& ends, const NodeWay& way);
 
 /// Returns the estimated time of the move on a machine, in picoseconds, saturating: its exchanges one after another.
