@@ -38,7 +38,7 @@ void add_plan_options(CLI::App& plan, Arguments& arguments) {
         ->type_name("DEVICES")
         ->delimiter(',')
         ->allow_extra_args(false)
-        ->check(CLI::NonNegativeNumber)
+        ->check(CLI::Range(Index{0}, index_max))
         ->excludes(rows)
         ->excludes(batch)
         ->excludes(certify);
