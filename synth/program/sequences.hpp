@@ -1,4 +1,4 @@
-// An order as sequences of activities on resources: who waits for whom, and about what a change of a sequence costs.
+// An order as sequences of activities on resources, and an estimate of what a change of a sequence gains.
 #pragma once
 
 #include <span>
