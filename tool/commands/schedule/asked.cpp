@@ -6,6 +6,7 @@
 
 #include "reshard/files/program.hpp"
 #include "src/base/try.hpp"
+#include "tool/console/exit.hpp"
 #include "tool/console/text_file.hpp"
 #include "tool/request/json.hpp"
 
@@ -38,7 +39,7 @@ Result<ScheduledHlo> read_hlo(const Arguments& arguments, const Machine& machine
         if (known == seconds.end()) return estimate(one);
         return picoseconds_of(one, known->get<double>());
     };
-    return in("--hlo", program_of_hlo(text, time, arguments.computation));
+    return in(arguments.hlo, program_of_hlo(text, time, arguments.computation));
 }
 
 Result<ScheduleOptions> schedule_options(const Arguments& arguments) {
