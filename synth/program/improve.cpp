@@ -4,6 +4,7 @@
 #include <array>
 
 #include "synth/program/list_order.hpp"
+#include "synth/program/shift.hpp"
 
 namespace reshard::program {
 namespace {
@@ -27,6 +28,7 @@ public:
           best_(std::move(best)),
           times_(program),
           other_(program),
+          shift_(program),
           marked_(program.all.size()),
           priority_(program.all.size()),
           taken_(program.all.size()) {
@@ -55,7 +57,6 @@ private:
         change();
         std::optional<Value> value = other_.of(next_);
         if (!value) {
-            if (!program_.limited) return false;
             std::optional<Order> order = squeezed(program_, next_);
             next_ = order ? std::move(*order) : repaired(program_, next_, current_);
             value = other_.of(next_);
@@ -102,13 +103,16 @@ private:
         const int count = program_.count();
         const int at = static_cast<int>(std::ranges::find(current_, j) - current_.begin());
         const int reach = std::array{3, 8, 64, count}[static_cast<std::size_t>(dice_.below(4))];
-        if (program_.limited && dice_.below(4) == 0) {
+        if (dice_.below(4) == 0) {
             carry(at, reach, dice_.below(2) == 0);
         } else if (dice_.below(100) < 65 && at > 0) {
-            pull(at, dice_.below(2) == 0 ? neighbour(at, -1) : std::max(0, at - 1 - dice_.below(std::min(reach, at))));
+            shift_.pull(
+                next_, at,
+                dice_.below(2) == 0 ? neighbour(at, -1) : std::max(0, at - 1 - dice_.below(std::min(reach, at))));
         } else {
-            push(at, dice_.below(2) == 0 ? neighbour(at, 1) + 1
-                                         : std::min(count, at + 1 + dice_.below(std::min(reach, count - at))));
+            shift_.push(next_, at,
+                        dice_.below(2) == 0 ? neighbour(at, 1) + 1
+                                            : std::min(count, at + 1 + dice_.below(std::min(reach, count - at))));
         }
     }
 
@@ -119,9 +123,9 @@ private:
             const int at = static_cast<int>(std::ranges::find(current_, j) - current_.begin());
             if (const auto k = blocker(at)) {
                 if (dice_.below(2) == 0) {
-                    pull(at, *k);
+                    shift_.pull(next_, at, *k);
                 } else {
-                    push(*k, at + 1);
+                    shift_.push(next_, *k, at + 1);
                 }
                 return true;
             }
@@ -188,42 +192,6 @@ private:
         return j;
     }
 
-    // Takes the activity at `at` to the place `to` before it, with those between that it needs.
-    void pull(int at, int to) {
-        moved_.assign(1, current_[at]);
-        mark(program_.all[current_[at]].before, 1);
-        int last = at;
-        for (int k = at - 1; k >= to; --k) {
-            const int i = current_[k];
-            if (marked_[i] != 0) {
-                moved_.push_back(i);
-                mark(program_.all[i].before, 1);
-            } else {
-                next_[last--] = i;
-            }
-        }
-        for (std::size_t k = 0; k < moved_.size(); ++k) next_[last - static_cast<int>(k)] = moved_[k];
-        for (const int i : moved_) mark(program_.all[i].before, 0);
-    }
-
-    // Takes the activity at `at` behind the others before `to`, with those between that need it.
-    void push(int at, int to) {
-        moved_.assign(1, current_[at]);
-        mark(program_.after[current_[at]], 1);
-        int first = at;
-        for (int k = at + 1; k < to; ++k) {
-            const int i = current_[k];
-            if (marked_[i] != 0) {
-                moved_.push_back(i);
-                mark(program_.after[i], 1);
-            } else {
-                next_[first++] = i;
-            }
-        }
-        for (std::size_t k = 0; k < moved_.size(); ++k) next_[first + static_cast<int>(k)] = moved_[k];
-        for (const int i : moved_) mark(program_.after[i], 0);
-    }
-
     // Moves a group of activities forward or back, so that two groups without room for both change places. A group that
     // moves forward contains the inputs of its members, and the activities that free the memory of its members. A group
     // that moves back contains the users of its members, and the activities whose memory its members free.
@@ -271,15 +239,12 @@ private:
         moved_.push_back(activity);
     }
 
-    void mark(const std::vector<int>& activities, char value) {
-        for (const int j : activities) marked_[j] = value;
-    }
-
     const Activities& program_;
     const Paths& paths_;
     Found best_;
     Times times_;  // of current_
     Times other_;
+    Shift shift_;
     Order current_, next_;
     Value value_;
     std::array<Value, history> past_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "synth/program/list_order.hpp"
+#include "synth/program/tabu.hpp"
 
 namespace reshard::program {
 namespace {
@@ -133,7 +134,8 @@ std::optional<Answer> best_order(const Activities& program, const Budget& budget
     if (!ended() && answer.ended != Ended::exhausted) {
         answer.rounds = budget.rounds;
         Index left = budget.rounds;
-        answer.found = improve(program, paths, std::move(answer.found), answer.bound.end, left);
+        const auto search = program.limited ? improve : tabu;
+        answer.found = search(program, paths, std::move(answer.found), answer.bound.end, left);
         answer.rounds -= left;
     }
     answer.found = settled(program, std::move(answer.found));

@@ -1,5 +1,5 @@
-// answered_programs COUNT [SEED]: random programs of up to 16 activities with our answers, a line of JSON each, for
-// cp_sat.py.
+// answered_programs COUNT [SEED [LEAST MOST]]: random programs of LEAST to MOST activities (2 to 16) with our answers,
+// a line of JSON each, for cp_sat.py. Only programs of up to 16 activities are searched completely.
 #include <cstdio>
 #include <cstdlib>
 
@@ -15,9 +15,10 @@ using reshard::Index;
 using reshard::index_max;
 using namespace reshard::program;
 
-constexpr int activities_max = 16;
+constexpr int exact_max = 16;  // activities
 constexpr Budget everything{20'000, 2'000'000};
 constexpr Budget search_only{20'000, 0};
+constexpr Budget long_search{200'000, 0};
 
 void print(const Activities& program) {
     std::vector<std::string> activities;
@@ -31,8 +32,9 @@ void print(const Activities& program) {
     }
     std::vector<std::string> limits;
     for (const Index limit : program.limits) limits.push_back(limit == index_max ? "null" : std::to_string(limit));
-    const auto exact = best_order(program, everything);
-    const auto searched = best_order(program, search_only);
+    const bool small = program.count() <= exact_max;
+    const auto searched = best_order(program, small ? search_only : long_search);
+    const auto exact = small ? best_order(program, everything) : searched;
     fmt::print(R"({{"activities":[{}],"resources":{},"buffers":[{}],"limits":[{}],)", fmt::join(activities, ","),
                program.resources, fmt::join(buffers, ","), fmt::join(limits, ","));
     if (!exact || !searched) {
@@ -48,11 +50,13 @@ void print(const Activities& program) {
 int main(int argc, char** argv) {
     const int count = argc > 1 ? std::atoi(argv[1]) : 0;
     const std::uint64_t first = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 20'211'203;
-    constexpr int tasks_max = 9;
+    const int least = argc > 4 ? std::atoi(argv[3]) : 2;
+    const int most = argc > 4 ? std::atoi(argv[4]) : exact_max;
+    const int tasks_max = most * 9 / exact_max;  // the others are moves
     int printed = 0;
     for (std::uint64_t k = 0; printed < count; ++k) {
         const Activities program = reshard::test::RandomActivities(first * 65'536 + k).draw(tasks_max);
-        if (program.count() > activities_max) continue;
+        if (program.count() < least || program.count() > most) continue;
         print(program);
         ++printed;
     }

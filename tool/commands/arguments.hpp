@@ -76,6 +76,9 @@ struct Arguments {
     Index readers = 0;                        ///< live publish: end after so many reads; 0: until a signal
     bool follow = false;                      ///< live subscribe: go on with newer versions
     Index patience = 300;                     ///< live: seconds of a wait
+    std::string hlo;                          ///< schedule: a file of scheduled HLO instead
+    std::string seconds;                      ///< schedule: a file of the seconds of its instructions
+    std::string computation;                  ///< schedule: of the module; empty: the entry
     std::vector<std::string> compared;        ///< schedule: programs that are compared, files or by name
 };
 

@@ -1,5 +1,6 @@
 // Programs of tasks and moves, as lines of JSON.
 #include <fmt/format.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
@@ -10,6 +11,7 @@
 #include "python/bindings/core.hpp"
 #include "reshard/files/program.hpp"
 #include "reshard/program/generate.hpp"
+#include "reshard/program/hlo.hpp"
 
 namespace reshard::python {
 namespace {
@@ -34,6 +36,35 @@ void add_lines(Program&, std::string_view) { no_lines(); }
 void add_one(Program&, std::string_view) { no_lines(); }
 std::string lines_of(const Program&) { no_lines(); }
 #endif
+
+// XLA's order of the instructions of a module. Without `seconds` times are estimated on the machine.
+nb::tuple program_of_text(std::string_view text, const nb::object& seconds, const nb::object& machine,
+                          std::string_view computation) {
+    const HloTimes asked = [&](const HloInstruction& one) {
+        return picoseconds_of(one, nb::cast<double>(nb::float_(seconds(one))));
+    };
+    const ScheduledHlo made =
+        unwrap(program_of_hlo(text, seconds.is_none() ? hlo_times_on(machine_of(machine)) : asked, computation));
+    return nb::make_tuple(shown(lines_of(made.program)), seconds_of(made.xla_picoseconds), made.hidden, made.blocking);
+}
+
+void add_hlo(nb::module_& module) {
+    nb::class_<HloInstruction>(module, "HloInstruction",
+                               "An instruction of scheduled HLO that takes time. Bytes are of one device.")
+        .def_ro("name", &HloInstruction::name, "As XLA names it.")
+        .def_ro("opcode", &HloInstruction::opcode, "As XLA writes it: fusion, all-gather-start.")
+        .def_ro("collective", &HloInstruction::collective,
+                "Its kind, such as all-gather, also if it is started asynchronously. Empty if it is none.")
+        .def_ro("bytes", &HloInstruction::bytes, "Of its result; if it starts a collective, of the result of its done.")
+        .def_ro("read_bytes", &HloInstruction::read_bytes, "Of its operands.")
+        .def_ro("op", &HloInstruction::op, "JAX's name of it; empty if XLA has lost it.")
+        .def_ro("devices", &HloInstruction::devices, "Of a collective: the devices of its first group.")
+        .def("__repr__",
+             [](const HloInstruction& one) { return fmt::format("<HloInstruction {} ({})>", one.name, one.opcode); });
+    module.def("program_of_hlo", program_of_text, "text"_a, "seconds"_a.none(), "machine"_a.none(), "computation"_a,
+               "The lines of the program, the seconds of XLA's order, its pairs of start and done, and its collectives "
+               "without.");
+}
 
 }  // namespace
 
@@ -65,6 +96,7 @@ void add_programs(nb::module_& module) {
              [](const Program& program) { return fmt::format("<Program of {} tasks>", program.tasks.size()); })
         .def("__eq__",
              [](const Program& a, nb::handle b) { return is_instance<Program>(b) && a == *nb::inst_ptr<Program>(b); });
+    add_hlo(module);
     module.def(
         "generated_lines", [](std::string_view text) { return lines_of(unwrap(generate(text))); }, "text"_a,
         "The lines of a program by name.");

@@ -104,6 +104,25 @@ class Schedules(tool.Case):
         self.assertEqual(ratios[-1], 1.0)
         self.assertGreater(ratios[0], 1.0)
 
+    def test_hlo_says_how_far_xla_is_from_the_bound(self):
+        module = str(pathlib.Path(__file__).resolve().parents[2] / "unit" / "program" / "step.hlo")
+        seconds = self.path("seconds.json")
+        pathlib.Path(seconds).write_text('{"ag0": 1, "ag1": 2, "dot0": 4, "dot1": 8}', encoding="utf-8")
+        arguments = ("--hlo", module, "--seconds", seconds)
+        self.assertIn("XLA's own order takes 1.154x the bound; collectives: 2 overlapped, 0 waited for at once",
+                      self.schedule(*arguments))
+        answer = json.loads(self.schedule(*arguments, "--json"))
+        self.assertEqual((answer["written_ps"], answer["end_ps"]), (15 * 10**12, 13 * 10**12))
+        # Without times the machine prices them: half of 256 bytes, and copies of 768 and 768 bytes.
+        machine = self.path("machine")
+        pathlib.Path(machine).write_text("machine m\nlevel l devices all message 1us bandwidth 1GB/s\ncopy 1GB/s\n")
+        order = json.loads(self.schedule("--hlo", module, "--machine", machine, "--json"))["order"]
+        self.assertEqual([one["end_ps"] - one["start_ps"] for one in order if one["task"].startswith("dot")], [768_000] * 2)
+        self.assertEqual([one["end_ps"] - one["start_ps"] >= 1_128_000 for one in order if one["task"].startswith("ag")], [True] * 2)
+        pathlib.Path(seconds).write_text('{"ag0": "x"}', encoding="utf-8")
+        self.assertIn("an object of names and seconds is wanted", self.schedule(*arguments, code=2))
+        self.assertIn("no computation body; it has main, region", self.schedule("--hlo", module, "--computation", "body", code=2))
+
     def test_scripts_of_devices_make_the_schedule(self):
         arguments = ("--generate", "refit buckets=3 move=20ms", "--footprint-bytes-max", "32MiB")
         order = json.loads(self.schedule(*arguments, "--json"))["order"]

@@ -1,5 +1,6 @@
 """reshard.jax.program: scheduled HLO as tasks. One module is written here, with starts and dones; another is compiled."""
 
+import pathlib
 import unittest
 
 import devices
@@ -11,27 +12,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 # XLA waits for the gather of the second layer before it computes the first.
-TEXT = """HloModule step, is_scheduled=true, entry_computation_layout={(f32[4,8]{1,0})->f32[8,8]{1,0}}
-
-%region (a.1: f32[], b.1: f32[]) -> f32[] {
-  %a.1 = f32[] parameter(0)
-  %b.1 = f32[] parameter(1)
-  ROOT %sum = f32[] add(%a.1, %b.1)
-}
-
-ENTRY %main (x: f32[8,8], w0: f32[4,8], w1: f32[4,8]) -> (f32[8,8]) {
-  %x = f32[8,8]{1,0:T(8,128)} parameter(0)
-  %w0 = f32[4,8]{1,0} parameter(1)
-  %w1 = f32[4,8]{1,0} parameter(2)
-  %ag0 = (f32[4,8]{1,0}, f32[8,8]{1,0}) all-gather-start(%w0), dimensions={0}, metadata={op_name="jit(step)/gather"}
-  %got0 = f32[8,8]{1,0} all-gather-done(%ag0)
-  %ag1 = (f32[4,8]{1,0}, f32[8,8]{1,0}) all-gather-start(%w1), dimensions={0}
-  %got1 = f32[8,8]{1,0} all-gather-done(%ag1)
-  %dot0 = f32[8,8]{1,0} fusion(%x, %got0), kind=kLoop, calls=%region
-  %dot1 = f32[8,8]{1,0} fusion(%dot0, %got1), kind=kLoop, calls=%region, control-predecessors={%dot0}
-  ROOT %out = (f32[8,8]{1,0}) tuple(%dot1)
-}
-"""
+TEXT = (pathlib.Path(__file__).resolve().parents[2] / "unit" / "program" / "step.hlo").read_text(encoding="utf-8")
 SECONDS = {"ag0": 1.0, "ag1": 2.0, "dot0": 4.0, "dot1": 8.0}
 
 
@@ -70,11 +51,15 @@ class Scheduled(unittest.TestCase):
         self.assertEqual(seen["ag0"], ("all-gather-start", 256, 128, "jit(step)/gather"))
         self.assertEqual(seen["dot1"], ("fusion", 256, 512, ""))
 
+    def test_a_machine_prices_what_has_no_time(self):
+        made = reshard.jax.program(TEXT, machine="machine m\nlevel l devices all message 1us bandwidth 1GB/s\ncopy 1GB/s\n")
+        self.assertGreater(made.xla_seconds, 2 * 1.128e-6 + 2 * 768e-9 - 1e-12)  # both gathers, and both fusions
+
     def test_errors(self):
         for text, arguments, words in (
                 (TEXT.replace("is_scheduled=true", "x"), {"seconds": SECONDS}, "not scheduled"),
                 (TEXT, {"seconds": {"ag0": 1.0}}, "ag1 .* has no time"),
-                (TEXT, {"seconds": SECONDS, "computation": "body"}, "no computation body; it has region, main")):
+                (TEXT, {"seconds": SECONDS, "computation": "body"}, "no computation body; it has main, region")):
             with self.assertRaisesRegex(reshard.InputError, words):
                 reshard.jax.program(text, **arguments)
 

@@ -84,6 +84,16 @@ void add_schedule(CLI::App& app, Arguments& arguments) {
     option(*command, "--generate", arguments.generate, "PROGRAM",
            "a program by name, '1f1b stages=4 microbatches=16 forward=10ms'; 'list' prints all names")
         ->excludes(file);
+    CLI::Option* hlo = option(*command, "--hlo", arguments.hlo, "FILE",
+                              "scheduled HLO instead, as XLA dumps it: how far XLA's own order is from the bound")
+                           ->excludes(file)
+                           ->excludes("--generate");
+    option(*command, "--seconds", arguments.seconds, "FILE",
+           "JSON with the seconds of instructions by name; all others are estimated on the --machine")
+        ->needs(hlo);
+    option(*command, "--computation", arguments.computation, "NAME",
+           "of the HLO, such as a loop's body; else the entry")
+        ->needs(hlo);
     add_table_options(*command, arguments.question);
     option(*command, "--rounds", arguments.search_rounds, "ROUNDS",
            "of the local search; 200000 in small programs when not given, fewer in large ones")

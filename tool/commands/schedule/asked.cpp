@@ -6,7 +6,9 @@
 
 #include "reshard/files/program.hpp"
 #include "src/base/try.hpp"
+#include "tool/console/exit.hpp"
 #include "tool/console/text_file.hpp"
+#include "tool/request/json.hpp"
 
 namespace reshard::cli {
 
@@ -18,6 +20,26 @@ Result<Program> read_program(const std::string& file) {
     const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
     if (std::cin.bad()) return fail(Code::io, "cannot read the program from stdin");
     return files::parse_program(text);
+}
+
+Result<ScheduledHlo> read_hlo(const Arguments& arguments, const Machine& machine) {
+    RESHARD_TRY(const auto& text, read_text(arguments.hlo));
+    Json seconds = Json::object();
+    if (!arguments.seconds.empty()) {
+        RESHARD_TRY(const auto& file, read_text(arguments.seconds));
+        seconds = Json::parse(file, nullptr, false);
+        const bool numbers = seconds.is_object() && std::ranges::all_of(seconds, &Json::is_number);
+        if (!numbers)
+            return fail(Code::syntax,
+                        arguments.seconds + ": an object of names and seconds is wanted, {\"fusion\": 0.002}");
+    }
+    const HloTimes estimate = hlo_times_on(machine);
+    const auto time = [&](const HloInstruction& one) -> Result<Index> {
+        const auto known = seconds.find(one.name);
+        if (known == seconds.end()) return estimate(one);
+        return picoseconds_of(one, known->get<double>());
+    };
+    return in(arguments.hlo, program_of_hlo(text, time, arguments.computation));
 }
 
 Result<ScheduleOptions> schedule_options(const Arguments& arguments) {

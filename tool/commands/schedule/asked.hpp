@@ -1,6 +1,7 @@
 // What `reshard schedule` is asked: programs, and the options for all of them.
 #pragma once
 
+#include "reshard/program/hlo.hpp"
 #include "reshard/program/schedule.hpp"
 #include "tool/commands/arguments.hpp"
 
@@ -12,6 +13,9 @@ namespace reshard::cli {
 /// Returns the options of the command line. The footprint limit is of the whole program, not of each move. Errors: as
 /// read_options.
 [[nodiscard]] Result<ScheduleOptions> schedule_options(const Arguments& arguments);
+
+/// Reads --hlo, with the times of --seconds or of the machine. Errors: io; syntax; as program_of_hlo.
+[[nodiscard]] Result<ScheduledHlo> read_hlo(const Arguments& arguments, const Machine& machine);
 
 /// The most bytes of any device.
 [[nodiscard]] Index peak_bytes(const ScheduleVerdict& verdict);
