@@ -29,6 +29,7 @@ Result<ShmAddresses> ShmAddresses::bind(Arena& arena, const PeerRegions& reached
 
 Result<void> ShmAddresses::rebind(Arena& arena, std::span<const Buffers> others) {
     unbind();
+    kept_at_.reset();
     buffers.assign(others.begin(), others.end());
     for (const Buffers& own : buffers) {
         sources.push_back(own.source.data());
@@ -100,10 +101,13 @@ std::vector<RegisteredPages::Use> ShmAddresses::use() const {
 }
 
 Result<void> ShmAddresses::kept(Arena& arena) const {
+    const std::uint64_t changes = arena.changes();
+    if (kept_at_ == changes) return {};
     for (std::size_t i = 0; i < addresses.size(); ++i) {
         if (!is_shared(addresses[i]) || registered_[i] || arena.find(start(i), 1) == addresses[i]) continue;
         return fail(Code::backend, fmt::format("{} was given back after it was bound", name_of(i)));
     }
+    kept_at_ = changes;
     return {};
 }
 

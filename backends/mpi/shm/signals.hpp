@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,16 +19,17 @@ namespace reshard::mpi {
 /// A counter that only grows and that only one rank writes.
 using Counter = std::atomic<std::uint64_t>;
 
-/// The state of one rank. Other ranks write only `bell`, and clear `asleep`.
+/// The state of one rank. Other ranks write only `bell`, and clear `asleep`. What changes in each run, and what peers
+/// only look at, lie in different cache lines: peers that poll one do not slow down writes of the other.
 struct alignas(64) SignalLine {
-    Counter entered;                     ///< runs begun: its buffers may be read and written
-    Counter done;                        ///< runs whose reads and writes it has finished
-    Counter turn;                        ///< how far it is in a run that has rounds
-    std::atomic<std::uint32_t> touches;  ///< 1 while it reads or writes peers' tiles
-    std::atomic<std::uint32_t> bell;     ///< futex: others add to it to wake the rank
-    std::atomic<std::uint32_t> asleep;   ///< who may wake it: a rank + 1, any rank, or 0 when it is awake
-    std::atomic<std::uint32_t> left;     ///< 1: it uses no peer's memory any more; 2: nor the signals
-    std::atomic<std::uint32_t> excused;  ///< 1: it has failed to bind or start since its last run
+    Counter entered;                                 ///< runs begun: its buffers may be read and written
+    Counter done;                                    ///< runs whose reads and writes it has finished
+    Counter turn;                                    ///< how far it is in a run that has rounds
+    alignas(64) std::atomic<std::uint32_t> touches;  ///< 1 while it reads or writes peers' tiles
+    alignas(64) std::atomic<std::uint32_t> bell;     ///< futex: others add to it to wake the rank
+    std::atomic<std::uint32_t> asleep;               ///< who may wake it: a rank + 1, any rank, or 0 when it is awake
+    std::atomic<std::uint32_t> left;                 ///< 1: it uses no peer's memory any more; 2: nor the signals
+    std::atomic<std::uint32_t> excused;              ///< 1: it has failed to bind or start since its last run
     std::int32_t process;
     std::int32_t rank;  ///< its number in the backend
 };
@@ -80,8 +82,10 @@ public:
     [[nodiscard]] Index barrier_bytes() const { return Index{crowded() ? 128 : 16} << 10; }
 
     /// Wakes `rank` if it sleeps; only then it makes a system call. Call it after a counter grew that `rank` waits for.
-    void wake(std::size_t rank);
-    /// Wakes all other ranks that sleep until this one goes on. It has one fence for all.
+    void wake(std::size_t rank) { wake(std::span(&rank, 1)); }
+    /// The same for several ranks, with one fence for all.
+    void wake(std::span<const std::size_t> ranks);
+    /// Wakes all other ranks that sleep until this one goes on.
     void wake_others();
 
     /// Counts one more successful run of this rank. All ranks count the same runs.
@@ -118,6 +122,9 @@ public:
     };
     using Wanteds = std::vector<Wanted>;
     enum class Need { all, any };
+
+    /// Looks at the counters as long as that is cheaper than reading a clock. True if all or any of `wanted` are there.
+    [[nodiscard]] bool poll(const Wanteds& wanted, Need need) const;
 
     /// Waits for all or any of `wanted`, which must not be empty. Returns false if that takes longer than about `most`.
     /// Errors: backend if a peer failed, died or left, or if it did not come within the timeout after `since`.
