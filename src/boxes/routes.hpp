@@ -5,6 +5,7 @@
 
 #include "reshard/boxes/boxes.hpp"
 #include "src/boxes/box_index.hpp"
+#include "src/schedule/owned_boxes.hpp"
 
 namespace reshard {
 
@@ -57,5 +58,8 @@ private:
     BoxIndex owned_;
     BoxIndex wanted_;
 };
+
+/// The exchange of a table for the proved checker (certificate). pre: validate(table).
+[[nodiscard]] OwnedBoxes owned_boxes(const BoxTable& table);
 
 }  // namespace reshard

@@ -4,6 +4,7 @@
 
 #include "reshard/halo/halo.hpp"
 #include "reshard/planner/schedule.hpp"
+#include "src/schedule/owned_boxes.hpp"
 
 namespace reshard {
 
@@ -27,5 +28,9 @@ using Wrap = std::vector<Index>;
 /// The rank's sends to others: the other side of wanted_receives, in the same order for each pair of ranks.
 [[nodiscard]] std::vector<Transfer> wanted_sends(const Layout& owners, const HaloLayout& wanted, Index rank,
                                                  const Wrap& wrap);
+
+/// The fill of halos in one round, from owners of the same array. pre: as wanted_receives. Errors: unsupported (more
+/// than certified_members_max devices).
+[[nodiscard]] Result<OwnedBoxes> owned_boxes(const Layout& owners, const HaloLayout& wanted);
 
 }  // namespace reshard
