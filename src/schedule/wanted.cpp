@@ -79,16 +79,27 @@ void append_elements(std::vector<Transfer>& transfers, std::vector<Transfer> cel
     }
 }
 
+bool begins_before(const Side& side, Index index) {
+    return !side.intervals.empty() && side.intervals.front().begin < index;
+}
+
+bool ends_after(const Side& side, Index index) { return !side.intervals.empty() && side.intervals.back().end > index; }
+
 }  // namespace
 
-std::vector<Wrap> wraps_of(const HaloLayout& wanted) {
+std::vector<Wrap> wraps_of(const Layout& owners, const HaloLayout& wanted, Index rank) {
+    const Tile own = tile(owners, rank), cells = held_cells(wanted, rank);
     std::vector<Wrap> wraps = {{}};
-    for (const Halo& halo : wanted.halos) {
+    for (std::size_t k = 0; k < wanted.halos.size(); ++k) {
+        const Halo& halo = wanted.halos[k];
+        const Index extent = owners.dims[k].extent;
+        // A rank receives beyond a border that its cells cross, and sends what lies near the other border.
+        const bool below = halo.before > 0 && (begins_before(cells[k], 0) || ends_after(own[k], extent - halo.before));
+        const bool above = halo.after > 0 && (ends_after(cells[k], extent) || begins_before(own[k], halo.after));
         std::vector<Wrap> longer;
         for (const Wrap& wrap : wraps) {
             for (const Index one : {-1, 0, 1}) {
-                if ((one < 0 && halo.before == 0) || (one > 0 && halo.after == 0)) continue;
-                if (one != 0 && !halo.periodic) continue;
+                if (one != 0 && (!halo.periodic || !(one < 0 ? below : above))) continue;
                 longer.push_back(wrap);
                 longer.back().push_back(one);
             }
@@ -142,7 +153,7 @@ Result<OwnedBoxes> owned_boxes(const Layout& owners, const HaloLayout& wanted) {
         MemberBoxes& member = boxes.ranks.emplace_back();
         member.owns = boxes_of(tile(owners, rank));
         member.wants = wanted_cells(wanted, rank);
-        for (const Wrap& wrap : wraps_of(wanted)) {
+        for (const Wrap& wrap : wraps_of(owners, wanted, rank)) {
             append_elements(member.receives, wanted_receives(owners, wanted, rank, wrap), rank, owners, wrap);
             append_elements(member.sends, wanted_sends(owners, wanted, rank, wrap), rank, owners, wrap);
         }

@@ -11,9 +11,9 @@ namespace reshard {
 /// In each dimension, how many times the extent a cell lies above its element: -1, 0 or 1 for all distinct cells.
 using Wrap = std::vector<Index>;
 
-/// All wraps that the distinct cells of some device may have, in row-major order. It is one zero wrap if no dimension
-/// is periodic. All ranks get the same list.
-[[nodiscard]] std::vector<Wrap> wraps_of(const HaloLayout& wanted);
+/// The wraps of the rank's receives and sends, in row-major order, which is the same on all ranks. Most ranks have one:
+/// no wrap.
+[[nodiscard]] std::vector<Wrap> wraps_of(const Layout& owners, const HaloLayout& wanted, Index rank);
 
 /// The tile moved up by the wrap: element i becomes cell i + wrap * extent.
 [[nodiscard]] Tile moved(Tile tile, const Layout& layout, const Wrap& wrap);
