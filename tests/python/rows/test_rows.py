@@ -111,12 +111,12 @@ class Rows(unittest.TestCase):
                 each = [reshard.halo_rows(layout, rank, width, periodic, side="receive", by_dimension=by_dimension)
                         for rank in range(4)]
                 for rows_of_ranks in zip(*each, strict=True):
-                    before = [raw(array.copy()) for array in arrays]
-                    for array, rows in zip(arrays, rows_of_ranks):
+                    before = raw([array.copy() for array in arrays])
+                    for cells, rows in zip(raw(arrays), rows_of_ranks):
                         for _, peer, source, target, size, runs, step, stride in rows.tolist():
                             for run in range(runs):
                                 begin, end = source + run * step, target + run * stride
-                                raw(array)[end:end + size] = before[peer][begin:begin + size]
+                                cells[end:end + size] = before[peer][begin:begin + size]
                 with self.subTest(f"{text} {width} {periodic} {by_dimension}"):
                     for array, expected in zip(arrays, wanted):
                         self.assertTrue((array == expected).all())
