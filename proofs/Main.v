@@ -1,7 +1,7 @@
 (* The claims, one sentence each.  Their statements are where they are proved; `make check` prints the assumptions
    of every one and compares them with Assumptions.expected: none has any. *)
 From Reshard Require Import
-  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Wanted Schedule Reduce Sums Certify Between BetweenBound Renumber View Granules Digest Program
+  Mesh Layout Step Meaning Simulate Received Check Protocol Bound ClosedForm Wanted Schedule Boxes Reduce Sums Certify Between BetweenBound Renumber View Granules Digest Program
   Primes Exist Permutes Examples.
 
 (* A typed step of any of the eight kinds takes a distribution of an array to a distribution of the same array. *)
@@ -32,6 +32,12 @@ Print Assumptions wanted_optimal.
 (* ... not where several cells of a device hold one element; and of a tile and its halo the halo comes. *)
 Print Assumptions cells_optimal.
 Print Assumptions wide_received.
+(* Owners and wants as boxes, which the driver reads: each wanted cell is there once, from an owner ... *)
+Print Assumptions served_once.
+(* ... each element has one owner, or owners with equal boxes ... *)
+Print Assumptions owned_once.
+(* ... and no protocol brings a rank fewer elements. *)
+Print Assumptions boxes_optimal.
 (* Device zero receives at least target tile - product of the smaller tile extents: the heuristic is admissible. *)
 Print Assumptions lower_bound_tiles.
 Print Assumptions heuristic_admissible.

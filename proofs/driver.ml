@@ -2,9 +2,11 @@
 
    line     = (check (mesh n..) (shape n..) [(bound n)] (source L) (target L) (plan step..))
             | (schedules (mesh n..) (shape n..) (before L) (step kind L) (ranks rank..))
+            | (boxes (shape n..) [copies] [partial] (ranks member..))
    L        = DIMS UNREDUCED [(mesh n..)] [(devices d..)]      DIMS = ((atom..)..)   UNREDUCED = (atom..)
    step     = (kind L)
    rank     = (rank (sends move..) (receives move..) (fills box..))
+   member   = (rank (owns box..) (wants box..) (sends move..) (receives move..))
    move     = (peer (begin end)..)             box = ((begin end)..)
 
    mesh: sizes of the digits of the device number, most major first, all devices: their product; atoms: positions in it.
@@ -108,6 +110,27 @@ let move mesh = function
   | L (p :: box) -> { peer = digits mesh (int p); region = List.map interval box }
   | _ -> raise (Bad "move")
 
+let member = function
+  | L [A "rank"; L (A "owns" :: o); L (A "wants" :: w); L (A "sends" :: ss); L (A "receives" :: rs)] ->
+    let parcel = function L (p :: box) -> (int p, List.map interval box) | _ -> raise (Bad "move") in
+    { owns = List.map area o; wants = List.map area w; gives = List.map parcel ss; gets = List.map parcel rs }
+  | _ -> raise (Bad "rank")
+
+(* Each wrap of a wanted box is a box, and each rank is compared with each. *)
+let members_max = 256 and wraps_max = 64
+let boxes shape copies partial ranks =
+  guard [] shape;
+  let ms = List.map member ranks in
+  if List.length ms > members_max then raise (Bad "more than 256 ranks");
+  let fits n (b, e) = b <= wraps_max * n && e <= wraps_max * n in
+  let far w = List.length w = List.length shape && not (List.for_all2 fits shape w) in
+  if List.exists (fun m -> List.exists far m.wants) ms then raise (Bad "a wanted box too far from the array");
+  if not (check_boxes copies partial shape ms) then
+    (false, "reject: an element has no owner or several, or a wanted cell does not come once from an owner")
+  else
+    let most = List.fold_left (fun n m -> max n (received_elements m)) 0 ms in
+    (true, Printf.sprintf "accept received=%d optimal" most)
+
 let answer = function
   | [L [A "check"; L (A "mesh" :: m); L (A "shape" :: n); L (A "source" :: s); L (A "target" :: t);
         L (A "plan" :: p)]] ->
@@ -118,9 +141,15 @@ let answer = function
   | [L [A "schedules"; L (A "mesh" :: m); L (A "shape" :: n); L (A "before" :: b); L (A "step" :: s);
         L (A "ranks" :: r)]] ->
     `Schedules (m, n, b, s, r)
-  | _ -> raise (Bad "neither (check ..) nor (schedules ..)")
+  | [L (A "boxes" :: L (A "shape" :: n) :: rest)] ->
+    let allowed word = function A w :: rest when w = word -> true, rest | rest -> false, rest in
+    let copies, rest = allowed "copies" rest in
+    let partial, rest = allowed "partial" rest in
+    (match rest with [L (A "ranks" :: r)] -> `Boxes (n, copies, partial, r) | _ -> raise (Bad "boxes"))
+  | _ -> raise (Bad "neither (check ..), (schedules ..) nor (boxes ..)")
 
 let run line = match answer (parse line) with
+  | `Boxes (n, copies, partial, r) -> boxes (List.map int n) copies partial r
   | `Check (m, n, bound, s, t, p) ->
     let mesh = List.map int m and shape = List.map int n in
     guard mesh shape;

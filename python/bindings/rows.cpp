@@ -2,8 +2,10 @@
 #include "reshard/model/model_rows.hpp"
 
 #include <fmt/format.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <optional>
@@ -11,6 +13,7 @@
 #include "python/bindings/convert.hpp"
 #include "python/bindings/core.hpp"
 #include "python/bindings/row_transport.hpp"
+#include "reshard/halo/rows.hpp"
 
 namespace reshard::python {
 namespace {
@@ -66,6 +69,22 @@ nb::object rows_of(const Schedule& schedule, Index rank, const std::string& side
             return schedule.nested_rows(rank, asked);
     }();
     return numbers_of<Index>(std::move(rows));
+}
+
+// The rows of a fill of halos, round by round. `widths`: for each dimension (before, after, periodic).
+nb::list halo_rows_of(const Layout& layout, const std::vector<std::tuple<Index, Index, bool>>& widths,
+                      std::optional<Layout> source, Index rank, const std::string& side, bool by_dimension) {
+    const RowSide asked = side_of(side);
+    if (rank < 0) raise({Code::mismatch, fmt::format("there is no rank {}", rank)});
+    HaloMove move{{layout, {}}, std::move(source)};
+    for (const auto& [before, after, periodic] : widths) move.target.halos.push_back({before, after, periodic});
+    auto rounds = unwrap([&] {
+        const Unlocked unlocked;
+        return halo_rows(move, rank, asked, by_dimension ? HaloWay::by_dimension : HaloWay::at_once);
+    }());
+    nb::list all;
+    for (std::vector<Row>& rows : rounds) all.append(numbers_of<Index>(std::move(rows)));
+    return all;
 }
 
 // The moves that rules make from a list, and their rows. The mapping tensor by tensor is made when it is asked for.
@@ -138,6 +157,8 @@ void add_rows(nb::module_& module) {
              nb::sig("def nested_rows(self, rank: int, side: str) -> numpy.ndarray"))
         .def_prop_ro("ranks", &RowSchedule::rank_count)
         .def("__len__", &RowSchedule::array_count);
+    module.def("halo_rows", halo_rows_of, "layout"_a, "widths"_a, "source"_a.none(), "rank"_a, "side"_a,
+               "by_dimension"_a);
     nb::class_<Model>(module, "Model", "The moves of a model's tensors by rules. reshard.CheckpointMapping makes them.")
         .def(
             "__init__",

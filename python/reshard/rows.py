@@ -14,6 +14,7 @@ import numpy
 
 from . import _core
 from ._core import Layout, Model, Rows
+from ._ranges import Periods, Width, widths_of
 from .errors import InputError
 
 row_dtype = numpy.dtype([(field, numpy.int64) for field in ("array", "peer", "source_offset", "target_offset", "run_bytes",
@@ -132,6 +133,20 @@ def schedule_rows(source: Layout, target: Layout, rank: int, side: str = "send",
     """
     storages = None if source_storage is None and target_storage is None else [(source_storage, target_storage)]
     return RowSchedule([(source, target)], storages).rows(rank, side)
+
+
+def halo_rows(layout: Layout, rank: int, width: Width = 1, periodic: Periods = False, source: Layout | None = None,
+              side: str = "send", by_dimension: bool = False) -> list[numpy.ndarray]:
+    """The rows of a fill of halos on one rank, one array of row_dtype for each round.
+
+    layout: the owners. width, periodic and source are as for reshard.mpi.Halo. by_dimension: a round for each dimension
+    instead of one for all. A round may begin when all rows of the round before have arrived. Offsets count from the
+    start of the arrays, block and halo, in C order. In the first round of a fill from a source, source_offset counts from
+    the start of the source tile. Both sides include local copies.
+    Errors: InputError (widths, a side, another array), UnsupportedError (as reshard.mpi.Halo).
+    """
+    rounds = _core.halo_rows(layout, widths_of(len(layout.shape), width, periodic, layout), source, rank, side, by_dimension)
+    return [rows.view(row_dtype)[:, 0] for rows in rounds]
 
 
 def _numbers(rows: numpy.ndarray) -> numpy.ndarray:

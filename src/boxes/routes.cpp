@@ -190,4 +190,23 @@ std::vector<BoxMove> BoxRoutes::sends(Index rank) const {
     return moves;
 }
 
+OwnedBoxes owned_boxes(const BoxTable& table) {
+    OwnedBoxes boxes{table.shape, false, true, {}};
+    const BoxRoutes routes(table);
+    const auto filled = [](std::vector<Box> all) {
+        std::erase_if(all, [](const Box& box) { return count(box) == 0; });
+        return all;
+    };
+    for (std::size_t i = 0; i < table.ranks.size(); ++i) {
+        const auto rank = static_cast<Index>(i);
+        MemberBoxes& member = boxes.ranks.emplace_back();
+        member.owns = filled(table.ranks[i].have);
+        member.wants = filled(table.ranks[i].want);
+        for (const BoxMove& move : routes.sends(rank)) member.sends.push_back({move.peer, move.part});
+        for (const BoxMove& move : routes.receives(rank))
+            if (move.peer != rank) member.receives.push_back({move.peer, move.part});
+    }
+    return boxes;
+}
+
 }  // namespace reshard

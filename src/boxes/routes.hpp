@@ -6,6 +6,7 @@
 #include "reshard/boxes/boxes.hpp"
 #include "src/base/hash.hpp"
 #include "src/boxes/box_index.hpp"
+#include "src/schedule/owned_boxes.hpp"
 
 namespace reshard {
 
@@ -61,5 +62,8 @@ private:
     BoxIndex owned_;
     BoxIndex wanted_;
 };
+
+/// The exchange of a table for the proved checker (certificate). pre: validate(table).
+[[nodiscard]] OwnedBoxes owned_boxes(const BoxTable& table);
 
 }  // namespace reshard

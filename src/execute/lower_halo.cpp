@@ -97,10 +97,10 @@ RankPlan exchange(const HaloMove& move, const HaloRound& round, Index rank, cons
         const Halo& halo = round.wanted.halos[k];
         if (halo.periodic && halo.before + halo.after > 0) wrapping.dims.push_back(k);
     }
-    const Layout& owners = move.source ? *move.source : move.target.owned;
+    const Layout& owners = owners_of(move);
     const Slot source = sent_in(move, round, rank, slots.source);
     Schedule schedule{StepKind::exchange, rank, source.tile, slots.held.tile, Combine::copy, {}, {}, {}, {}};
-    for (const Wrap& wrap : wraps_of(round.wanted)) {
+    for (const Wrap& wrap : wraps_of(owners, round.wanted, rank)) {
         append(schedule.receives, round_receives(move, round, rank, wrap), wrapping, wrap);
         append(schedule.sends, round_sends(move, round, rank, wrap), wrapping, wrap);
     }

@@ -13,7 +13,8 @@ namespace reshard {
 namespace {
 
 constexpr Index halo_devices_max = 4096;
-constexpr Index sampled_devices = 128;
+constexpr Index sampled_devices = 16;     // at least
+constexpr Index sampled_block_max = 128;  // a larger block of a level is not counted as a whole
 
 // Positions in the mesh whose devices are counted, one after the other.
 struct CountedDevices {
@@ -27,8 +28,11 @@ CountedDevices counted_in(const Mesh& mesh, const Machine& machine) {
     if (devices <= halo_devices_max) return {0, devices};
     Index block = 1;
     for (const Level& level : machine.levels)
-        if (level.devices <= sampled_devices) block = std::max(block, level.devices);
-    return {devices / 2 / block * block, sampled_devices};
+        if (level.devices <= sampled_block_max) block = std::max(block, level.devices);
+    const Index count = std::max(block, sampled_devices);
+    Index middle = 0;  // of each axis
+    for (const Axis& axis : mesh.axes) middle = middle * axis.size + axis.size / 2;
+    return {std::min(middle, devices - count) / block * block, count};
 }
 
 // The elements that a device exchanges with each peer, and what it copies itself.
@@ -43,7 +47,7 @@ Index run_count(const Box& box) { return box.empty() ? 1 : count(box) / box.back
 
 Load load_of(const HaloMove& move, const HaloRound& round, Index device) {
     Load load;
-    for (const Wrap& wrap : wraps_of(round.wanted)) {
+    for (const Wrap& wrap : wraps_of(owners_of(move), round.wanted, device)) {
         for (const Transfer& one : round_receives(move, round, device, wrap)) {
             load.cells += count(one.box);
             load.runs += run_count(one.box);

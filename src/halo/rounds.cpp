@@ -8,8 +8,6 @@ namespace reshard {
 
 namespace {
 
-const Layout& owners_of(const HaloMove& move) { return move.source ? *move.source : move.target.owned; }
-
 // In the dimensions of earlier rounds a box has all distinct cells of the rank. Its peers in this round have the same
 // ones, since they differ from it only in later dimensions.
 void widen(std::vector<Transfer>& transfers, const HaloMove& move, const HaloRound& round, Index rank) {

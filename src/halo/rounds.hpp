@@ -12,6 +12,11 @@ struct HaloRound {
     std::vector<char> complete;  ///< per dimension; 1: earlier rounds brought its halo, which this round carries too
 };
 
+/// The owners of the elements that a move reads.
+[[nodiscard]] inline const Layout& owners_of(const HaloMove& move) {
+    return move.source ? *move.source : move.target.owned;
+}
+
 /// Fails unless the move is valid. Errors: as price_halo.
 [[nodiscard]] Result<void> validate(const HaloMove& move, HaloWay way);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/base/try.hpp"
 #include "src/schedule/routing.hpp"
 
 namespace reshard {
@@ -53,16 +54,52 @@ Tile near(const HaloLayout& wanted, Tile cells) {
     return cells;
 }
 
+// Cells from 0 on: a periodic dimension is lifted by a multiple of its extent.
+std::vector<Box> wanted_cells(const HaloLayout& wanted, Index device) {
+    Tile cells = held_cells(wanted, device);
+    if (count(cells) == 0) return {};
+    for (std::size_t k = 0; k < cells.size(); ++k) {
+        const Index extent = wanted.owned.dims[k].extent;
+        const Index lift = wanted.halos[k].periodic ? ceil_divide(wanted.halos[k].before, extent) * extent : 0;
+        for (Interval& one : cells[k].intervals) one = {one.begin + lift, one.end + lift};
+    }
+    return boxes_of(cells);
+}
+
+// The transfers of one wrap between ranks, as boxes of elements.
+void append_elements(std::vector<Transfer>& transfers, std::vector<Transfer> cells, Index rank, const Layout& layout,
+                     const Wrap& wrap) {
+    for (Transfer& one : cells) {
+        if (one.peer == rank) continue;
+        for (std::size_t k = 0; k < wrap.size(); ++k) {
+            const Index down = wrap[k] * layout.dims[k].extent;
+            one.box[k] = {one.box[k].begin - down, one.box[k].end - down};
+        }
+        transfers.push_back(std::move(one));
+    }
+}
+
+bool begins_before(const Side& side, Index index) {
+    return !side.intervals.empty() && side.intervals.front().begin < index;
+}
+
+bool ends_after(const Side& side, Index index) { return !side.intervals.empty() && side.intervals.back().end > index; }
+
 }  // namespace
 
-std::vector<Wrap> wraps_of(const HaloLayout& wanted) {
+std::vector<Wrap> wraps_of(const Layout& owners, const HaloLayout& wanted, Index rank) {
+    const Tile own = tile(owners, rank), cells = held_cells(wanted, rank);
     std::vector<Wrap> wraps = {{}};
-    for (const Halo& halo : wanted.halos) {
+    for (std::size_t k = 0; k < wanted.halos.size(); ++k) {
+        const Halo& halo = wanted.halos[k];
+        const Index extent = owners.dims[k].extent;
+        // A rank receives beyond a border that its cells cross, and sends what lies near the other border.
+        const bool below = halo.before > 0 && (begins_before(cells[k], 0) || ends_after(own[k], extent - halo.before));
+        const bool above = halo.after > 0 && (ends_after(cells[k], extent) || begins_before(own[k], halo.after));
         std::vector<Wrap> longer;
         for (const Wrap& wrap : wraps) {
             for (const Index one : {-1, 0, 1}) {
-                if ((one < 0 && halo.before == 0) || (one > 0 && halo.after == 0)) continue;
-                if (one != 0 && !halo.periodic) continue;
+                if (one != 0 && (!halo.periodic || !(one < 0 ? below : above))) continue;
                 longer.push_back(wrap);
                 longer.back().push_back(one);
             }
@@ -106,6 +143,22 @@ std::vector<Transfer> wanted_sends(const Layout& owners, const HaloLayout& wante
         }
     }
     return sends;
+}
+
+Result<OwnedBoxes> owned_boxes(const Layout& owners, const HaloLayout& wanted) {
+    const Index ranks = world_size(owners.mesh);
+    RESHARD_CHECK(check_certified_ranks(ranks));
+    OwnedBoxes boxes{shape(owners), true, false, {}};
+    for (Index rank = 0; rank < ranks; ++rank) {
+        MemberBoxes& member = boxes.ranks.emplace_back();
+        member.owns = boxes_of(tile(owners, rank));
+        member.wants = wanted_cells(wanted, rank);
+        for (const Wrap& wrap : wraps_of(owners, wanted, rank)) {
+            append_elements(member.receives, wanted_receives(owners, wanted, rank, wrap), rank, owners, wrap);
+            append_elements(member.sends, wanted_sends(owners, wanted, rank, wrap), rank, owners, wrap);
+        }
+    }
+    return boxes;
 }
 
 }  // namespace reshard

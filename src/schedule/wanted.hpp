@@ -4,15 +4,16 @@
 
 #include "reshard/halo/halo.hpp"
 #include "reshard/planner/schedule.hpp"
+#include "src/schedule/owned_boxes.hpp"
 
 namespace reshard {
 
 /// In each dimension, how many times the extent a cell lies above its element: -1, 0 or 1 for all distinct cells.
 using Wrap = std::vector<Index>;
 
-/// All wraps that the distinct cells of some device may have, in row-major order. It is one zero wrap if no dimension
-/// is periodic. All ranks get the same list.
-[[nodiscard]] std::vector<Wrap> wraps_of(const HaloLayout& wanted);
+/// The wraps of the rank's receives and sends, in row-major order, which is the same on all ranks. Most ranks have one:
+/// no wrap.
+[[nodiscard]] std::vector<Wrap> wraps_of(const Layout& owners, const HaloLayout& wanted, Index rank);
 
 /// The tile moved up by the wrap: element i becomes cell i + wrap * extent.
 [[nodiscard]] Tile moved(Tile tile, const Layout& layout, const Wrap& wrap);
@@ -27,5 +28,9 @@ using Wrap = std::vector<Index>;
 /// The rank's sends to others: the other side of wanted_receives, in the same order for each pair of ranks.
 [[nodiscard]] std::vector<Transfer> wanted_sends(const Layout& owners, const HaloLayout& wanted, Index rank,
                                                  const Wrap& wrap);
+
+/// The fill of halos in one round, from owners of the same array. pre: as wanted_receives. Errors: unsupported (more
+/// than certified_members_max devices).
+[[nodiscard]] Result<OwnedBoxes> owned_boxes(const Layout& owners, const HaloLayout& wanted);
 
 }  // namespace reshard

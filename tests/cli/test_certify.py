@@ -114,6 +114,18 @@ class Certify(tool.Case):
                                          "f32[4096,64@c]", "--certify", "--checker", BUILT))
         self.assertIn("certified: proved optimal   peak 256.0 KiB   received at most 256.0 KiB a device", ran.out)
 
+    @unittest.skipUnless(os.path.exists(BUILT), "this build has no checker")
+    def test_the_proved_one_of_halos(self):
+        halo = ("plan", "--mesh", "x=4,y=4", "f64[64@x,64@y]", "f64[64@x~1%,64@y~1%]", "--certify", "--checker")
+        ran = self.ran_well(tool.reshard(*halo, BUILT))
+        self.assertIn("certified: proved optimal   received at most 544 B a device", ran.out)
+        self.refused(tool.reshard(*halo, self.checker("accept received=67 optimal")), 1, "the plan says 544 B")
+        with open(self.path("asked"), encoding="utf-8") as file:
+            self.assertIn("(boxes (shape 64 64) copies (ranks (rank (owns ((0 16) (0 16))) (wants ((63 81) (63 81)))",
+                          file.read())
+        self.refused(tool.reshard(*halo, BUILT, "--machine", "ethernet:nodes=4,per_node=4"), 2,
+                     "dimension by dimension")
+
 
 if __name__ == "__main__":
     tool.main()

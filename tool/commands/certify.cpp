@@ -112,6 +112,15 @@ std::optional<Index> number_after(std::string_view text, std::string_view word) 
     return read.ec == std::errc() ? std::optional(number) : std::nullopt;
 }
 
+// What the checker says of a line that it accepts.
+Result<std::string> accepted(const std::string& line, const std::string& named) {
+    RESHARD_TRY(const auto& program, find_checker(named));
+    std::string text = converse(program, line);
+    if (text.starts_with("reject")) return fail(Code::plan, fmt::format("the proved checker says: {}", text));
+    if (!text.starts_with("accept ")) return fail(Code::backend, fmt::format("the checker {} did not answer", program));
+    return text;
+}
+
 std::string claim_of(std::string_view text, std::optional<Index> bound) {
     if (text.ends_with(" optimal")) return "proved optimal";
     const auto within = text.find(" within ");
@@ -129,17 +138,15 @@ Result<Certified> certify(const Judged<Plan>& given, const std::string& named) {
     const Plan& plan = judged.plan();
     const Verdict& verdict = judged.verdict();
     const Limits& limits = judged.limits();
-    RESHARD_TRY(const auto& program, find_checker(named));
     const Index size = size_of(plan.source.dtype);
     std::optional<Index> elements_max;
     if (limits.peak_bytes_max) elements_max = *limits.peak_bytes_max / size;
     RESHARD_TRY(const auto& line, notation::certificate(plan, elements_max));
-    const std::string text = converse(program, line);
-    if (text.starts_with("reject")) return fail(Code::plan, fmt::format("the proved checker says: {}", text));
+    RESHARD_TRY(const auto& text, accepted(line, named));
     const auto peak = number_after(text, " peak=");
     const auto received = number_after(text, " received=");
-    if (!text.starts_with("accept ") || !peak || !received)
-        return fail(Code::backend, fmt::format("the checker {} did not answer", program));
+    if (!peak || !received)
+        return fail(Code::backend, fmt::format("the checker did not answer with numbers: {}", text));
     Certified certified{saturating_multiply(*peak, size), saturating_multiply(*received, size), std::nullopt, ""};
     const auto bound = number_after(text, " lower_bound=");
     if (bound) certified.lower_bound_bytes = saturating_multiply(*bound, size);
@@ -150,6 +157,14 @@ Result<Certified> certify(const Judged<Plan>& given, const std::string& named) {
         certified.lower_bound_bytes.value_or(verdict.lower_bound_bytes) != verdict.lower_bound_bytes)
         return fail(Code::plan, fmt::format("the proved checker derives other figures than the judge: {}", text));
     return certified;
+}
+
+Result<Index> certify(const OwnedBoxes& boxes, const std::string& named) {
+    RESHARD_TRY(const auto& line, certificate(boxes));
+    RESHARD_TRY(const auto& text, accepted(line, named));
+    const auto received = number_after(text, " received=");
+    if (!received) return fail(Code::backend, fmt::format("the checker did not answer with numbers: {}", text));
+    return *received;
 }
 
 std::string certified_line(const Certified& certified) {

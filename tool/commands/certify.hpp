@@ -6,6 +6,7 @@
 
 #include "reshard/check.hpp"
 #include "src/base/try.hpp"
+#include "src/schedule/owned_boxes.hpp"
 #include "tool/request/json.hpp"
 
 namespace reshard::cli {
@@ -22,6 +23,10 @@ struct Certified {
 /// Errors: backend (no checker, or it does not answer), plan (it rejects, or its figures are not the verdict's),
 /// unsupported (a plan that cannot be written down for it).
 [[nodiscard]] Result<Certified> certify(const Judged<Plan>& judged, const std::string& named);
+
+/// Asks the checker about an exchange of boxes. Returns the most elements that a rank receives; it is proved that no
+/// protocol brings it fewer. Errors: as above.
+[[nodiscard]] Result<Index> certify(const OwnedBoxes& boxes, const std::string& named);
 
 [[nodiscard]] std::string certified_line(const Certified& certified);
 [[nodiscard]] Json certified_json(const Certified& certified);

@@ -108,6 +108,7 @@ Result<std::unique_ptr<Memory>> Arena::take(Index bytes) {
         found = blocks_.emplace(start, Block{std::move(*segment), 0}).first;
     }
     found->second.taken = bytes;
+    changes_.fetch_add(1, std::memory_order_release);
     count(bytes);
     return std::make_unique<SharedMemory>(shared_from_this(), found->second.segment.data(), bytes);
 }
@@ -117,6 +118,7 @@ void Arena::give_back(const std::byte* start) {
     Block& block = blocks_.at(start);
     count(-block.taken);
     block.taken = 0;
+    changes_.fetch_add(1, std::memory_order_release);
 }
 
 std::optional<Address> Arena::find(const std::byte* start, Index bytes) {

@@ -2,6 +2,7 @@
 // segment of a peer once. It counts every byte that it hands out. Several threads may use it at once.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -42,6 +43,9 @@ public:
         return find(memory->bytes().data(), bytes).value_or(Address{});
     }
 
+    /// How often memory was handed out or given back. While it is the same, find() returns the same addresses.
+    [[nodiscard]] std::uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
+
     /// The address of a range of this process. Empty unless the range lies wholly in one of its segments.
     [[nodiscard]] std::optional<Address> find(const std::byte* start, Index bytes);
 
@@ -80,6 +84,7 @@ private:
 
     bool shared_;
     Index rank_;
+    std::atomic<std::uint64_t> changes_ = 0;
     std::mutex mutex_;
     std::map<const std::byte*, Block> blocks_;  // by start
     std::map<SegmentName, std::shared_ptr<const Segment>> peers_;

@@ -80,7 +80,8 @@ bool NodeBoard::all_come(std::uint64_t number, std::chrono::microseconds most) {
     if (all_arrived(number)) return true;
     if (most <= only_poll || others_.empty()) return false;
     for (Signals::Wanted& other : others_) other = {other.rank, &place(other.rank, number).arrived, number};
-    static_cast<void>(signals_->wait(others_, Signals::Need::all, Signals::Clock::now(), most));
+    if (!signals_->poll(others_, Signals::Need::all, most))
+        static_cast<void>(signals_->wait(others_, Signals::Need::all, Signals::Clock::now(), most));
     return all_arrived(number);
 }
 

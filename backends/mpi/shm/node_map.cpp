@@ -29,7 +29,7 @@ Index place_in(const std::vector<Index>& ranks, Index rank) {
     return std::ranges::lower_bound(ranks, rank) - ranks.begin();
 }
 
-NodeMap apart(MPI_Comm communicator) { return {{}, {rank_of(communicator)}, size_of_communicator(communicator)}; }
+NodeMap apart(MPI_Comm communicator) { return {{}, {rank_of(communicator)}, size_of_communicator(communicator), true}; }
 
 Result<NodeMap> find_nodes(MPI_Comm communicator, const Options& options, const std::shared_ptr<Arena>& arena) {
     const Index rank = rank_of(communicator);
@@ -41,7 +41,10 @@ Result<NodeMap> find_nodes(MPI_Comm communicator, const Options& options, const 
     if (all_reach.front() == 0) return apart(communicator);
     const std::array<Index, 1> first = {members.front() == rank ? 1 : 0};
     RESHARD_TRY(const auto& count, reduced(communicator, first, MPI_INT64_T, MPI_SUM));
-    return NodeMap{std::move(own), std::move(members), count.front()};
+    // Ranks that only act as if they were on different nodes share the cores of their machine.
+    RESHARD_TRY(const auto& machine, split(communicator, 0, rank));
+    RESHARD_TRY(const auto& crowded, Signals::share_cores(machine.get()));
+    return NodeMap{std::move(own), std::move(members), count.front(), crowded};
 }
 
 }  // namespace reshard::mpi

@@ -19,6 +19,7 @@ struct NodeMap {
     Communicator own;            ///< of the members; empty if no memory is shared
     std::vector<Index> members;  ///< ascending; this rank is one of them
     Index count = 1;             ///< the number of nodes
+    bool crowded = true;         ///< ranks of this machine may share cores, so a rank that waits lets others run
 
     [[nodiscard]] bool is_all() const { return count == 1 && !own.empty(); }  ///< this rank reaches all memory
     [[nodiscard]] bool has(Index rank) const { return is_in(members, rank); }

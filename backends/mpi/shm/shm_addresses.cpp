@@ -47,6 +47,7 @@ bool ShmAddresses::unbind() {
 }
 
 void ShmAddresses::forget() {
+    kept_at_.reset();
     buffers.clear();
     sources.clear();
     targets.clear();
@@ -106,10 +107,13 @@ std::vector<RegisteredPages::Use> ShmAddresses::use() const {
 }
 
 Result<void> ShmAddresses::kept(Arena& arena) const {
+    const std::uint64_t changes = arena.changes();
+    if (kept_at_ == changes) return {};
     for (std::size_t i = 0; i < addresses.size(); ++i) {
         if (!is_shared(addresses[i]) || registered_[i] || arena.find(start(i), 1) == addresses[i]) continue;
         return fail(Code::backend, fmt::format("{} was given back after it was bound", name_of(i)));
     }
+    kept_at_ = changes;
     return {};
 }
 

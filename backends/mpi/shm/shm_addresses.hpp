@@ -1,6 +1,8 @@
 // The buffers of one bind as the ranks of a node see them: the address of each in memory that peers reach.
 #pragma once
 
+#include <optional>
+
 #include "backends/mpi/shm/arena.hpp"
 #include "backends/mpi/shm/shadow_copies.hpp"
 
@@ -44,6 +46,7 @@ private:
     const PeerRegions* reached_ = nullptr;
     std::vector<Index> bytes_;                                  // per address
     std::vector<std::shared_ptr<RegisteredPages>> registered_;  // per address; null: not registered
+    mutable std::optional<std::uint64_t> kept_at_;              // Arena::changes() when all was kept
 };
 
 /// False if only its owner reaches it.

@@ -107,16 +107,18 @@ void ShmCopyPlan::Paths::begin(std::size_t arrays, std::size_t ranks) {
         for (std::vector<char>& staged_for : *some) staged_for.assign(arrays, 0);
     }
     staged.assign(arrays, 0);
+    pulls.assign(arrays, 0);
+    written.clear();
+    leaving.clear();
+    views.clear();
+    addresses.clear();
 }
 
 ShmCopy::ShmCopy(ShmCopyPlan& plan, const ShmAddresses& buffers)
     : ShmRun(*plan.signals_, buffers, ++plan.runs_, plan.is_small() ? Ranks() : plan.partners_),
       plan_(plan),
       phase_(plan.is_small() ? Phase::sending : Phase::entering),
-      paths_(plan.paths_) {
-    paths_.written.clear();
-    paths_.leaving.clear();
-}
+      paths_(plan.paths_) {}
 
 Result<bool> ShmCopy::next(Slice most) {
     switch (phase_) {
@@ -132,10 +134,11 @@ Result<bool> ShmCopy::next(Slice most) {
             return true;
         }
         case Phase::staging: {
-            if (plan_.bounce_buffers_.advance(signals_, buffers_.sources, buffers_.targets, plan_.store_))
-                waiting_.moved();
-            if (!plan_.bounce_buffers_.wanted().empty())
-                return waiting_.on(plan_.bounce_buffers_.wanted(), Signals::Need::any, most);
+            if (paths_.bounces) {
+                BounceBuffers& bounces = plan_.bounce_buffers_;
+                if (bounces.advance(signals_, buffers_.sources, buffers_.targets, plan_.store_)) waiting_.moved();
+                if (!bounces.wanted().empty()) return waiting_.on(bounces.wanted(), Signals::Need::any, most);
+            }
             store_fence();
             say(&SignalLine::done, run_, paths_.leaving);
             phase_ = Phase::leaving;
@@ -151,6 +154,30 @@ Result<bool> ShmCopy::next(Slice most) {
         }
     }
     return true;
+}
+
+// The buffers of all sides are where the paths lead. A segment's name is never used again, so equal addresses are the
+// same memory.
+bool ShmCopy::is_resolved() const {
+    const std::size_t each = buffers_.addresses.size();
+    if (paths_.addresses.size() != each * (1 + plan_.partners_.size())) return false;
+    if (paths_.own != buffers_.targets || paths_.shadows == buffers_.written_by_peers.empty()) return false;
+    auto known = paths_.addresses.begin();
+    if (!std::equal(buffers_.addresses.begin(), buffers_.addresses.end(), known)) return false;
+    for (const std::size_t peer : plan_.partners_) {
+        known += static_cast<std::ptrdiff_t>(each);
+        if (!std::equal(known, known + static_cast<std::ptrdiff_t>(each), &published(peer, 0))) return false;
+    }
+    return true;
+}
+
+void ShmCopy::remember() {
+    const std::size_t each = buffers_.addresses.size();
+    paths_.addresses = buffers_.addresses;
+    for (const std::size_t peer : plan_.partners_)
+        paths_.addresses.insert(paths_.addresses.end(), &published(peer, 0), &published(peer, 0) + each);
+    paths_.own = buffers_.targets;
+    paths_.shadows = !buffers_.written_by_peers.empty();
 }
 
 Result<void> ShmCopy::resolve() {
@@ -169,7 +196,9 @@ Result<void> ShmCopy::resolve() {
     }
     for (std::size_t array = 0; array < arrays; ++array)
         if (paths_.staged[array] != 0) paths_.targets[array][signals_.rank()] = nullptr;  // copied on the way
-    plan_.bounce_buffers_.restart(paths_.to_stage, paths_.from_stage, paths_.staged, plan_.bounce_store_);
+    const auto marked = [](const std::vector<char>& marks) { return std::ranges::count(marks, 1) > 0; };
+    paths_.bounces = std::ranges::any_of(paths_.to_stage, marked) || std::ranges::any_of(paths_.from_stage, marked);
+    remember();
     return {};
 }
 
@@ -181,10 +210,11 @@ Result<bool> ShmCopy::resolve(std::size_t peer, std::size_t array) {
     const std::size_t step = plan_.arrays_[array].step;
     if (in == Way::push && !buffers_.written_by_peers.empty()) paths_.written.emplace_back(array, peer);
     if (out == Way::push) {
-        RESHARD_ASSIGN(paths_.targets[array][peer], reach(*plan_.arena_, peer, 2 * array + 1, step));
+        RESHARD_ASSIGN(paths_.targets[array][peer], reach(*plan_.arena_, peer, 2 * array + 1, step, paths_.views));
     }
     if (in == Way::pull) {
-        RESHARD_ASSIGN(paths_.sources[array][peer], reach(*plan_.arena_, peer, 2 * array, step));
+        RESHARD_ASSIGN(paths_.sources[array][peer], reach(*plan_.arena_, peer, 2 * array, step, paths_.views));
+        paths_.pulls[array] = 1;
     }
     if (out == Way::bounce) paths_.to_stage[peer][array] = paths_.staged[array] = 1;
     if (in == Way::bounce) paths_.from_stage[peer][array] = 1;
@@ -217,14 +247,14 @@ Result<bool> ShmCopy::next_of_small(Slice most) {
 }
 
 Result<void> ShmCopy::sweep() {
-    RESHARD_CHECK(resolve());
+    if (!is_resolved()) RESHARD_CHECK(resolve());
+    if (paths_.bounces)
+        plan_.bounce_buffers_.restart(paths_.to_stage, paths_.from_stage, paths_.staged, plan_.bounce_store_);
     for (std::size_t array = 0; array < plan_.arrays_.size(); ++array) {
         ShmCopyPlan::Array& moved = plan_.arrays_[array];
         if (!moved.moves) continue;
         moved.push.push(buffers_.sources[array], paths_.targets[array], plan_.store_);
-        const bool pulls =
-            std::ranges::any_of(paths_.sources[array], [](const std::byte* source) { return source != nullptr; });
-        if (pulls) moved.pull.pull(buffers_.targets[array], paths_.sources[array], plan_.store_);
+        if (paths_.pulls[array] != 0) moved.pull.pull(buffers_.targets[array], paths_.sources[array], plan_.store_);
     }
     return {};
 }

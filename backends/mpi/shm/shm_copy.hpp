@@ -45,7 +45,8 @@ private:
         MultiCopy push{MultiCopy::Kind::push};
         MultiCopy pull{MultiCopy::Kind::pull};
     };
-    // The memory that the current run reads and writes. It is kept from run to run, so a run allocates nothing for it.
+    // The memory that the current run reads and writes. It is kept from run to run: a run with the same buffers on all
+    // sides looks nothing up again.
     struct Paths {
         std::vector<std::vector<std::byte*>> targets;        // per array, per rank; null: not reached
         std::vector<std::vector<const std::byte*>> sources;  // as targets; null unless this rank pulls from there
@@ -54,8 +55,14 @@ private:
         std::vector<char> staged;                                  // per array: to some rank
         std::vector<std::pair<std::size_t, std::size_t>> written;  // arrays, and the peers that write their targets
         std::vector<std::size_t> leaving;  // peers that use this rank's buffers, or whose it uses
+        std::vector<char> pulls;           // per array: from some rank
+        bool bounces = false;              // something goes through a bounce buffer
+        Views views;                       // of the peers' buffers
+        std::vector<Address> addresses;    // these paths are for: this rank's, and each partner's
+        std::vector<std::byte*> own;       // targets that these paths are for
+        bool shadows = false;              // what peers write comes to shadows first
 
-        void begin(std::size_t arrays, std::size_t ranks);  // of all but `written` and `leaving`
+        void begin(std::size_t arrays, std::size_t ranks);
     };
     ShmCopyPlan() = default;
     Result<bool> choose(MPI_Comm communicator, const PeerRegions& parts, const Options& options);
@@ -87,6 +94,8 @@ private:
 
     Result<bool> next(Slice most) override;
     Result<void> resolve();
+    [[nodiscard]] bool is_resolved() const;  // for these buffers
+    void remember();
     Result<bool> resolve(std::size_t peer, std::size_t array);  // true if one of the two reads or writes the other's
     Result<bool> next_of_small(Slice most);
     Result<void> sweep();

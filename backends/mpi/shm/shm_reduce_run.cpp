@@ -79,9 +79,9 @@ Result<void> ShmReduceRun::add_directly(ShmReducePlan::Array& array) {
             targets[rank] = own_target(array);
             continue;
         }
-        RESHARD_ASSIGN(sources[rank], reach(*plan_.arena_, rank, 2 * array.array, array.step));
+        RESHARD_ASSIGN(sources[rank], reach(*plan_.arena_, rank, 2 * array.array, array.step, views_));
         if (!array.for_all) continue;
-        RESHARD_ASSIGN(targets[rank], reach(*plan_.arena_, rank, 2 * array.array + 1, array.step));
+        RESHARD_ASSIGN(targets[rank], reach(*plan_.arena_, rank, 2 * array.array + 1, array.step, views_));
     }
     for (const MultiReduce& fold : array.folds) fold.run(sources, targets, plan_.store_);
     return {};

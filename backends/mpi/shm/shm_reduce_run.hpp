@@ -32,6 +32,7 @@ private:
     std::size_t round_ = 0;
     std::vector<std::pair<std::size_t, std::size_t>> written_;  // arrays, and the peers that write their targets
     bool direct_ = false;                                       // peers read or write this rank's buffers
+    Views views_;                                               // of the peers' buffers
 };
 
 }  // namespace reshard::mpi

@@ -9,8 +9,10 @@ namespace reshard::mpi {
 ShmRun::ShmRun(Signals& signals, const ShmAddresses& buffers, std::uint64_t run, const Ranks& peers)
     : signals_(signals), buffers_(buffers), run_(run), waiting_(signals), uses_(buffers.use()) {
     for (const ShadowCopy& one : buffers.read_by_peers) std::memcpy(one.shadow, one.own, one.bytes);
-    for (std::size_t i = 0; !peers.empty() && i < buffers.addresses.size(); ++i)
-        published(signals.rank(), i) = buffers.addresses[i];
+    for (std::size_t i = 0; !peers.empty() && i < buffers.addresses.size(); ++i) {
+        Address& mine = published(signals.rank(), i);
+        if (mine != buffers.addresses[i]) mine = buffers.addresses[i];  // a write would take the line from the peers
+    }
     say(&SignalLine::entered, run, peers);
 }
 
@@ -20,8 +22,9 @@ Address& ShmRun::published(std::size_t rank, std::size_t index) const {
     return signals_.address(rank, (run_ % 2) * buffers_.addresses.size() + index);
 }
 
-Result<std::byte*> ShmRun::reach(Arena& arena, std::size_t rank, std::size_t index, std::size_t step) {
-    auto reached = arena.reach(published(rank, index), views_);
+Result<std::byte*> ShmRun::reach(Arena& arena, std::size_t rank, std::size_t index, std::size_t step,
+                                 Views& held) const {
+    auto reached = arena.reach(published(rank, index), held);
     if (reached) return reached;
     return fail(Code::backend, fmt::format("array {}, step {}: reaching the memory of rank {}: {}", index / 2, step + 1,
                                            rank, reached.error().message));

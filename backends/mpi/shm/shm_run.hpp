@@ -25,8 +25,10 @@ protected:
 
     /// An address that a rank published; there are two per array.
     [[nodiscard]] Address& published(std::size_t rank, std::size_t index) const;
-    /// A pointer to the memory at that address. Errors name `step`, the step of the plan that moves it.
-    [[nodiscard]] Result<std::byte*> reach(Arena& arena, std::size_t rank, std::size_t index, std::size_t step);
+    /// A pointer to the memory at that address, valid while `held` has its view. Errors name `step`, the step of the
+    /// plan that moves it.
+    [[nodiscard]] Result<std::byte*> reach(Arena& arena, std::size_t rank, std::size_t index, std::size_t step,
+                                           Views& held) const;
     /// Copies the bytes that a peer wrote into an array's shadows to where they belong. Call it after the peer has said
     /// that it is done.
     void bring_back(std::size_t array, std::size_t peer) const;
@@ -43,7 +45,6 @@ protected:
 private:
     std::vector<RegisteredPages::Use> uses_;
     Signals::Wanteds wanted_;  // by the wait that goes on
-    Views views_;              // of the peers' buffers
     bool over_ = false;
 };
 

@@ -51,6 +51,11 @@ Result<long> usable_cores(MPI_Comm communicator) {
     return count > 0 ? count : sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+bool ready(const Signals::Wanteds& wanted, Signals::Need need) {
+    return need == Signals::Need::all ? std::ranges::all_of(wanted, &Signals::Wanted::there)
+                                      : std::ranges::any_of(wanted, &Signals::Wanted::there);
+}
+
 void write_text(const std::string& text, char* place, std::size_t size) { place[text.copy(place, size - 1)] = '\0'; }
 
 }  // namespace
@@ -121,12 +126,7 @@ Result<Address> Signals::take(Index bytes) { return arena_->take(bytes, taken_);
 
 // A rank writes its counter before it checks whether the other one sleeps. The other one says that it sleeps before it
 // polls a last time. So one of them sees the other.
-void Signals::wake(std::size_t rank) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    wake_sleeper(rank);
-}
-
-void Signals::wake(const Ranks& ranks) {
+void Signals::wake(std::span<const std::size_t> ranks) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     for (const std::size_t rank : ranks) wake_sleeper(rank);
 }
@@ -242,28 +242,23 @@ Result<void> Signals::see_to(const Wanted& missing, Clock::duration waited) cons
 }
 
 bool Signals::poll(const Wanteds& wanted, Need need, Slice most) const {
-    const auto ready = [&] {
-        return need == Need::all ? std::ranges::all_of(wanted, &Wanted::there)
-                                 : std::ranges::any_of(wanted, &Wanted::there);
-    };
-    const bool waits = most > only_poll;
-    for (int i = 0; i < (waits ? polls_ : 1); ++i) {
-        if (ready()) return true;
+    if (most == only_poll) return ready(wanted, need);
+    for (int i = 0; i < polls_; ++i) {
+        if (ready(wanted, need)) return true;
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
     }
-    for (int i = 0; waits && i < yields; ++i) {
+    for (int i = 0; i < yields; ++i) {
         sched_yield();
-        if (ready()) return true;
+        if (ready(wanted, need)) return true;
     }
     return false;
 }
 
 Result<bool> Signals::wait(const Wanteds& wanted, Need need, Clock::time_point since, Slice most) {
-    if (poll(wanted, need, most)) return true;
     if (most > only_poll) return sleep(wanted, need, since, most);
-    return see_to(wanted, since).map([&] { return poll(wanted, need, only_poll); });
+    return see_to(wanted, since).map([&] { return ready(wanted, need); });
 }
 
 // A rank that needs all counters is woken by the first missing rank, then by the next: one wake for each late rank.
@@ -310,7 +305,8 @@ Signals::~Signals() {
 }
 
 Result<bool> Waiting::on(const Signals::Wanteds& wanted, Signals::Need need, Slice most) {
-    if (std::ranges::all_of(wanted, &Signals::Wanted::there)) {
+    const bool all = std::ranges::all_of(wanted, &Signals::Wanted::there);
+    if (all || (most > only_poll && signals_.poll(wanted, need, most))) {
         since_.reset();
         return true;
     }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -82,11 +83,11 @@ public:
     [[nodiscard]] Index barrier_bytes() const { return Index{crowded() ? 128 : 16} << 10; }
 
     /// Wakes `rank` if it sleeps; only then it makes a system call. Call it after a counter grew that `rank` waits for.
-    void wake(std::size_t rank);
     using Ranks = std::vector<std::size_t>;
-    /// Wakes those of `ranks` that sleep until this one goes on. It has one fence for all.
-    void wake(const Ranks& ranks);
-    /// The same for all other ranks.
+    void wake(std::size_t rank) { wake(std::span(&rank, 1)); }
+    /// The same for several ranks, with one fence for all.
+    void wake(std::span<const std::size_t> ranks);
+    /// Wakes all other ranks that sleep until this one goes on.
     void wake_others();
 
     /// Counts one more successful run of this rank. All ranks count the same runs.
@@ -125,11 +126,12 @@ public:
     enum class Need { all, any };
 
     /// True once all or any of `wanted` are there. Polls, then yields the processor some times, and does not sleep.
-    /// Does not look whether a peer failed.
+    /// With only_poll it looks once. Does not look whether a peer failed.
     [[nodiscard]] bool poll(const Wanteds& wanted, Need need, Slice most) const;
 
-    /// Waits for all or any of `wanted`, which must not be empty. Returns false if that takes longer than about `most`.
-    /// Errors: backend if a peer failed, died or left, or if it did not come within the timeout after `since`.
+    /// Sleeps until all or any of `wanted` are there, which must not be empty. A poll before is often enough. Returns
+    /// false if that takes longer than about `most`. Errors: backend if a peer failed, died or left, or if it did not
+    /// come within the timeout after `since`.
     [[nodiscard]] Result<bool> wait(const Wanteds& wanted, Need need, Clock::time_point since, Slice most);
 
     ~Signals();

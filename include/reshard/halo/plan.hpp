@@ -29,7 +29,7 @@ struct HaloPrice {
     Index messages = 0;              ///< the most that a device receives, over all rounds
     Index received_bytes = 0;        ///< the most that a device receives; no protocol brings it less
     Index picoseconds = 0;           ///< the rounds one after the other: the levels of the machine, then local copies
-    bool exact = true;               ///< false: beyond 4096 devices only 128 in the middle of the mesh were counted
+    bool exact = true;               ///< false: beyond 4096 devices only some in the middle of the mesh were counted
     friend bool operator==(const HaloPrice&, const HaloPrice&) = default;
 };
 

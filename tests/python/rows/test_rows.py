@@ -88,6 +88,43 @@ class Rows(unittest.TestCase):
         schedule = reshard.RowSchedule([(source, target)] * 3)
         self.assertEqual((len(schedule), schedule.ranks, len(schedule.rows(2))), (3, 4, 12))
 
+    def test_fills_of_halos(self):
+        for text, width, periodic in (("f64[12@x,10@y]", 1, True), ("i32[9@x,3]", [(2, 0), 0], [True, False]),
+                                      ("u8[5@x,7@y]", [3, (1, 2)], False), ("i16[6@x,4]", [7, 1], True)):
+            layout = reshard.parse_layout("x=2,y=2", text)
+            widths = [(side, side) if isinstance(side, int) else side
+                      for side in ([width] * 2 if isinstance(width, int) else width)]
+            wraps = [periodic] * 2 if isinstance(periodic, bool) else periodic
+            whole = 1 + numpy.arange(int(numpy.prod(layout.shape))).reshape(layout.shape).astype(layout.numpy_dtype)
+            start, wanted = [], []
+            for rank in range(4):
+                offset, shape = layout.tile_offset(rank), layout.tile_shape(rank)
+                block = whole[tuple(slice(begin, begin + extent) for begin, extent in zip(offset, shape))]
+                start.append(numpy.pad(block, widths))
+                sides = []  # of each dimension: the elements of the cells, or -1 beyond an open border
+                for begin, extent, n, (before, after), wrap in zip(offset, shape, layout.shape, widths, wraps):
+                    cells = numpy.arange(begin - before, begin + extent + after)
+                    sides.append(cells % n if wrap else numpy.where((cells >= 0) & (cells < n), cells, -1))
+                wanted.append(numpy.where((sides[0][:, None] >= 0) & (sides[1] >= 0), whole[numpy.ix_(*sides)], 0))
+            for by_dimension in (False, True):
+                arrays = [array.copy() for array in start]
+                each = [reshard.halo_rows(layout, rank, width, periodic, side="receive", by_dimension=by_dimension)
+                        for rank in range(4)]
+                for rows_of_ranks in zip(*each, strict=True):
+                    before = raw([array.copy() for array in arrays])
+                    for cells, rows in zip(raw(arrays), rows_of_ranks):
+                        for _, peer, source, target, size, runs, step, stride in rows.tolist():
+                            for run in range(runs):
+                                begin, end = source + run * step, target + run * stride
+                                cells[end:end + size] = before[peer][begin:begin + size]
+                with self.subTest(f"{text} {width} {periodic} {by_dimension}"):
+                    for array, expected in zip(arrays, wanted):
+                        self.assertTrue((array == expected).all())
+        with self.assertRaises(reshard.InputError):
+            reshard.halo_rows(layout, 0, [1, 2, 3])
+        with self.assertRaises(reshard.InputError):
+            reshard.halo_rows(layout, -1)
+
     def test_a_model_by_rules(self):
         rules = "source x=2\n*.norm = -\notherwise = [x, -]\ntarget x=2[2,3]\n"
         rules += "l.{n}.qkv = [x, -] <- l.{n}.q + l.{n}.k\notherwise = -\n"

@@ -8,6 +8,8 @@
 #include "report/table.hpp"
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
+#include "src/schedule/wanted.hpp"
+#include "tool/commands/certify.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/commands/halos/halo_run.hpp"
 #include "tool/console/exit.hpp"
@@ -138,6 +140,21 @@ Result<int> bench_rank(Rank& rank, const Arguments& arguments, const HaloRequest
     return wrong == 0 ? exit_ok : exit_wrong;
 }
 
+// What the proved checker says that a device receives. It must be what the plan says.
+Result<Index> certified_bytes(const HaloRequest& asked, const HaloPlan& plan, const std::string& checker) {
+    if (plan.way == HaloWay::by_dimension)
+        return fail(Code::unsupported,
+                    "--certify judges fills that run all at once; this one runs dimension by "
+                    "dimension");
+    const HaloLayout& target = asked.move.target;
+    RESHARD_TRY(const auto& boxes, owned_boxes(asked.move.source.value_or(target.owned), target));
+    RESHARD_TRY(const auto& elements, certify(boxes, checker));
+    const Index bytes = elements * size_of(target.owned.dtype);
+    if (bytes == plan.prices.front().received_bytes) return bytes;
+    return fail(Code::plan, fmt::format("the proved checker says that a device receives {}, the plan says {}",
+                                        format_bytes(bytes), format_bytes(plan.prices.front().received_bytes)));
+}
+
 Result<int> on_ranks(const Arguments& arguments, decltype(&run_rank) body) {
     RESHARD_TRY(const auto& asked, understand_halos(arguments.question));
     for (const std::string* const text : {&arguments.input, &arguments.output, &arguments.tiles, &arguments.dtype})
@@ -151,10 +168,17 @@ Result<int> on_ranks(const Arguments& arguments, decltype(&run_rank) body) {
 
 Result<int> plan_halos(const Arguments& arguments) {
     RESHARD_TRY(const auto& asked, understand_halos(arguments.question));
-    if (arguments.certify) return fail(Code::unsupported, "--certify judges plans; a fill of halos is none");
     RESHARD_TRY(const auto& able, capabilities_of(arguments.backend, ranks_of(asked), arguments.ranks_per_node));
     RESHARD_TRY(const auto& plan, plan_halo(asked.move, asked.machine, able));
-    answer(arguments.json ? line(halo_json(asked, plan)) : halo_table(asked.move, plan, asked.machine, page()));
+    Json json = halo_json(asked, plan);
+    std::string certified;
+    if (arguments.certify) {
+        RESHARD_TRY(const auto& bytes, certified_bytes(asked, plan, arguments.checker));
+        json["certified"] = {{"claim", "proved optimal"}, {"received_bytes", bytes}};
+        certified = fmt::format("certified: {}   received at most {} a device\n", green("proved optimal", page()),
+                                format_bytes(bytes));
+    }
+    answer(arguments.json ? line(json) : halo_table(asked.move, plan, asked.machine, page()) + certified);
     return exit_ok;
 }
 
