@@ -22,7 +22,7 @@ void WantedTiles::make_room(std::span<const NamedTensor> tensors, std::span<cons
         cast.back().layout.dtype = sent_[i];
     }
     cast_offsets_ = tile_offsets(cast, rank);
-    uncast_.resize(static_cast<std::size_t>(cast_offsets_.back()));
+    uncast_.assign(static_cast<std::size_t>(cast_offsets_.back()), std::byte{0});  // so is padding
     place();
 }
 
