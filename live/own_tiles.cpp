@@ -24,7 +24,7 @@ OwnTiles::OwnTiles(std::vector<NamedTensor> tensors, std::vector<DType> held, In
     : tensors_(std::move(tensors)), held_(std::move(held)), rank_(rank) {
     memory_.offsets = tile_offsets(tensors_, rank);
     for (const NamedTensor& tensor : tensors_) memory_.tiles.push_back(tile_bytes_of(tensor.layout, rank));
-    store_ = store_for(saturating_multiply(memory_.offsets.back(), ranks));
+    store_ = summed_store_for(saturating_multiply(memory_.offsets.back(), ranks));
 }
 
 Result<void> OwnTiles::check_casts() const {

@@ -30,7 +30,7 @@ Result<Source> Source::connect(const std::string& endpoint, std::span<const Want
     source.plan(group.rank());
     // All ranks of this job copy at once, and share the last cache.
     const Index bytes = std::accumulate(source.wanted_bytes_.begin(), source.wanted_bytes_.end(), Index{0});
-    source.store_ = store_for(saturating_multiply(bytes, group.size()));
+    source.store_ = summed_store_for(saturating_multiply(bytes, group.size()));
     RESHARD_CHECK(source.send_rows(end));
     return source;
 }

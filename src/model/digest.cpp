@@ -77,6 +77,12 @@ DigestKeys::DigestKeys(std::uint64_t seed) {
     tables_ = tables;
 }
 
+Store summed_store_for(Index bytes) {
+    // memcpy streams from about this size on. A cached copy must keep up with it.
+    constexpr Index streamed_bytes = Index{16} << 20;
+    return bytes >= streamed_bytes ? Store::streaming : store_for(bytes);
+}
+
 DigestSum::DigestSum(const DigestKeys& keys, Index array)
     : tables_(*keys.tables_), array_(mixed(tables_.arrays, word(array))) {}
 
@@ -212,9 +218,7 @@ Digest DigestKeys::of(std::span<const std::byte> bytes, Index position, Index ar
 
 Digest DigestKeys::copy(std::span<const std::byte> bytes, std::byte* target, Index position, Index array) const {
     DigestSum sum(*this, array);
-    // memcpy streams from about this size on. A cached copy must keep up with it.
-    constexpr Index streamed_bytes = Index{16} << 20;
-    const Store store = std::ssize(bytes) >= streamed_bytes ? Store::streaming : store_for(std::ssize(bytes));
+    const Store store = summed_store_for(std::ssize(bytes));
     sum.copy(bytes.data(), target, position, std::ssize(bytes), store);
     if (store == Store::streaming) store_fence();
     return sum.total();

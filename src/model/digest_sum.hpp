@@ -8,6 +8,9 @@
 
 namespace reshard {
 
+/// How to store so many bytes, summed over all ranks that copy at once, while they are added.
+[[nodiscard]] Store summed_store_for(Index bytes);
+
 /// Adds runs of bytes. Keeps the sum of the current block, since runs in one block are frequent.
 class DigestSum {
 public:

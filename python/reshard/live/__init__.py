@@ -123,9 +123,10 @@ class Subscriber:
 
         def tell(place: int, flat: Any) -> None:
             name = list(layouts)[place]
-            array = _tile(flat, layouts[name], rank)
             if name in how:
-                array = coming[name] = how[name].array(array)
+                array = coming[name] = how[name].array(flat)
+            else:
+                array = _tile(flat, layouts[name], rank)
             arrived(name, array)  # type: ignore[misc]
 
         plain = None if tensors is None else {name: how[name].layout if name in how else tensors[name] for name in tensors}
@@ -163,14 +164,14 @@ class Subscriber:
         If the tensor was wanted as an array of JAX or torch: such an array, with memory of its own.
         Errors: KeyError; InputError (no version yet); BackendError (the result of the last vote is unknown)."""
         layout = self._layouts[name]
-        tile = _tile(self._into.tile(self._places[name]), layout, self._rank)
+        flat = self._into.tile(self._places[name])
         if name not in self._sharded:
-            return tile
+            return _tile(flat, layout, self._rank)
         version = self.version  # reconnect may change it
         if self._made_of != version:
             self._made, self._made_of = {}, version
         if name not in self._made:
-            self._made[name] = self._sharded[name].array(tile)
+            self._made[name] = self._sharded[name].array(flat)
         return self._made[name]
 
     @property
