@@ -1,9 +1,15 @@
 #include "live/row_copy.hpp"
 
 namespace reshard::live {
+namespace {
+
+// Shorter runs share too many lines with their neighbours: past the caches such a copy takes three times as long.
+constexpr Index streamed_run_min = Index{64} << 10;
+
+}  // namespace
 
 RowCopy::RowCopy(const WantedMoves& moves, Index publisher, Store store)
-    : moves_(moves), publisher_(publisher), store_(store) {}
+    : moves_(moves), publisher_(publisher), large_(store) {}
 
 void RowCopy::enter(Index move) {
     if (move == move_) return;
@@ -23,9 +29,10 @@ void RowCopy::leave() {
 }
 
 void RowCopy::copy(Index offset, Index bytes, const std::byte* from, std::byte* to) {
-    if (!sum_) return copy_kernels().rows[static_cast<std::size_t>(store_)]({1, bytes, 0, 0}, from, to);
+    const Store store = bytes < streamed_run_min ? Store::cached : large_;
+    if (!sum_) return copy_kernels().rows[static_cast<std::size_t>(store)]({1, bytes, 0, 0}, from, to);
     places_->each(offset, bytes, [&](Index position, Index size) {
-        sum_->copy(from, to, position, size, store_);
+        sum_->copy(from, to, position, size, store);
         from += size;
         to += size;
     });
@@ -36,7 +43,8 @@ void RowCopy::row(const Row& row, const std::byte* source, std::byte* target) {
     const std::byte* const from = source + row.source_offset;
     std::byte* const to = target + row.target_offset;
     const Rows rows{row.runs, row.run_bytes, row.source_stride, row.target_stride};
-    if (!sum_) return copy_kernels().rows[static_cast<std::size_t>(store_)](rows, from, to);
+    const Store store = row.run_bytes < streamed_run_min ? Store::cached : large_;
+    if (!sum_) return copy_kernels().rows[static_cast<std::size_t>(store)](rows, from, to);
     for (Index run = 0; run < row.runs; ++run)
         copy(row.source_offset + run * row.source_stride, row.run_bytes, from + run * row.source_stride,
              to + run * row.target_stride);
@@ -50,7 +58,7 @@ void RowCopy::piece(const Row& row, Index run, Index place, std::span<const std:
 
 std::uint64_t RowCopy::end() {
     leave();
-    if (store_ == Store::streaming) store_fence();
+    if (large_ == Store::streaming) store_fence();
     return part_;
 }
 

@@ -15,7 +15,7 @@ namespace reshard::live {
 /// Each byte counts at its place in the publisher's array, as often as the weight of its move says.
 class RowCopy {
 public:
-    /// Rows of the publisher's rank. `moves` must outlive the copy.
+    /// Rows of the publisher's rank. `moves` must outlive the copy. Long runs are stored as `store` says.
     RowCopy(const WantedMoves& moves, Index publisher, Store store);
 
     /// Copies a row. `source` and `target` are the tiles that its offsets count from.
@@ -33,7 +33,7 @@ private:
 
     const WantedMoves& moves_;
     Index publisher_;
-    Store store_;
+    Store large_;  // of long runs
     Index move_ = -1;
     std::optional<TilePlaces> places_;  // of the move's array
     std::optional<DigestSum> sum_;      // nullopt: nobody compares it
