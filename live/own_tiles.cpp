@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "src/base/try.hpp"
 #include "src/copy/cast.hpp"
+#include "src/model/digest_sum.hpp"
+#include "src/model/tile_places.hpp"
 #include "src/tables/dtypes.hpp"
 
 namespace reshard::live {
@@ -17,10 +20,11 @@ constexpr auto digest_bytes = static_cast<Index>(sizeof(std::uint64_t));
 
 }  // namespace
 
-OwnTiles::OwnTiles(std::vector<NamedTensor> tensors, std::vector<DType> held, Index rank)
+OwnTiles::OwnTiles(std::vector<NamedTensor> tensors, std::vector<DType> held, Index rank, Index ranks)
     : tensors_(std::move(tensors)), held_(std::move(held)), rank_(rank) {
     memory_.offsets = tile_offsets(tensors_, rank);
     for (const NamedTensor& tensor : tensors_) memory_.tiles.push_back(tile_bytes_of(tensor.layout, rank));
+    store_ = summed_store_for(saturating_multiply(memory_.offsets.back(), ranks));
 }
 
 Result<void> OwnTiles::check_casts() const {
@@ -46,26 +50,35 @@ Result<void> OwnTiles::check(Tiles tiles) const {
     return {};
 }
 
-Result<Segment> OwnTiles::make() const {
-    return Segment::make(memory_.offsets.back() + std::ssize(tensors_) * digest_bytes);
-}
+Result<Segment> OwnTiles::make() const { return Segment::make(version_bytes()); }
 
-Result<OwnTiles::Digests> OwnTiles::copy(Tiles tiles, Segment& memory, bool with_digests) const {
+Index OwnTiles::version_bytes() const { return memory_.offsets.back() + std::ssize(tensors_) * digest_bytes; }
+
+// The copy and the digest are one pass over the tile, unless it is cast on the way.
+OwnTiles::Digests OwnTiles::copy(Tiles tiles, Segment& memory, bool with_digests) const {
     Digests parts(tensors_.size());
-    const Store store = store_for(memory_.offsets.back());
-    const auto how = static_cast<std::size_t>(store);
+    const auto how = static_cast<std::size_t>(store_);
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
         const Layout& layout = tensors_[i].layout;
-        const auto to = memory.bytes().subspan(static_cast<std::size_t>(memory_.offsets[i]),
-                                               static_cast<std::size_t>(memory_.tiles[i]));
-        if (const ElementCast cast = cast_of(held_[i], layout.dtype))
-            cast.lines[how](std::ssize(to) / cast.to_bytes, cast.from_bytes, cast.to_bytes, tiles[i].data(), to.data());
-        else
-            copy_kernels().rows[how]({1, std::ssize(to), 0, 0}, tiles[i].data(), to.data());
-        if (store == Store::streaming) store_fence();
+        const std::byte* from = tiles[i].data();
+        std::byte* to = memory.bytes().data() + memory_.offsets[i];
+        const Index bytes = memory_.tiles[i];
+        const ElementCast cast = cast_of(held_[i], layout.dtype);
+        if (cast) cast.lines[how](bytes / cast.to_bytes, cast.from_bytes, cast.to_bytes, from, to);
+        if (!cast && !with_digests) copy_kernels().rows[how]({1, bytes, 0, 0}, from, to);
         if (!with_digests) continue;
-        RESHARD_ASSIGN(parts[i], digest_part(keys_, layout, rank_, to, static_cast<Index>(i)));
+        if (cast && store_ == Store::streaming) store_fence();
+        DigestSum sum(keys_, static_cast<Index>(i));
+        TilePlaces(layout, rank_).each(0, bytes, [&](Index position, Index size) {
+            if (cast)
+                sum.add(to, position, size);
+            else
+                sum.copy(std::exchange(from, from + size), to, position, size, store_);
+            to += size;
+        });
+        parts[i] = weighted(sum.total(), inverse(static_cast<std::uint64_t>(copies_of(layout))));
     }
+    if (store_ == Store::streaming) store_fence();
     return parts;
 }
 

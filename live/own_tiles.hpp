@@ -8,6 +8,7 @@
 #include "live/reader.hpp"
 #include "live/tensors.hpp"
 #include "live/transport/segment.hpp"
+#include "src/copy/kernels/dispatch.hpp"
 
 namespace reshard::live {
 
@@ -17,8 +18,9 @@ public:
     using Tiles = std::span<const std::span<const std::byte>>;
     using Digests = std::vector<std::uint64_t>;
 
-    /// `held` has the element type of each given tile. It is cast to the type of the tensor's layout.
-    OwnTiles(std::vector<NamedTensor> tensors, std::vector<DType> held, Index rank);
+    /// `held` has the element type of each given tile. It is cast to the type of the tensor's layout. So many ranks
+    /// copy their tiles at once.
+    OwnTiles(std::vector<NamedTensor> tensors, std::vector<DType> held, Index rank, Index ranks);
 
     /// Fails if a cast is not possible. Errors: unsupported. The tensor is named.
     [[nodiscard]] Result<void> check_casts() const;
@@ -28,19 +30,21 @@ public:
     [[nodiscard]] Result<Segment> make() const;
     /// Copies the tiles. Returns this rank's part of the digest of each tensor; 0 if it is not wanted. pre:
     /// check(tiles).
-    [[nodiscard]] Result<Digests> copy(Tiles tiles, Segment& memory, bool with_digests) const;
+    [[nodiscard]] Digests copy(Tiles tiles, Segment& memory, bool with_digests) const;
     /// Writes the digests of the whole version behind the tiles.
     void seal(Segment& memory, const Digests& digests) const;
 
     [[nodiscard]] const std::vector<NamedTensor>& tensors() const { return tensors_; }
     [[nodiscard]] const VersionMemory& memory() const { return memory_; }
-    [[nodiscard]] Index bytes() const;  ///< of all tiles in a version
+    [[nodiscard]] Index bytes() const;          ///< of all tiles in a version
+    [[nodiscard]] Index version_bytes() const;  ///< of the memory of a version
 
 private:
     std::vector<NamedTensor> tensors_;
     std::vector<DType> held_;
     Index rank_;
     VersionMemory memory_;
+    Store store_ = Store::cached;
     DigestKeys keys_;
 };
 

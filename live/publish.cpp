@@ -25,6 +25,7 @@ namespace reshard::live {
 namespace {
 
 constexpr std::chrono::milliseconds lease_min{100};
+constexpr Index versions_min = 3;  // the newest one, the one before, and the next
 
 Index milliseconds_now() {
     return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now().time_since_epoch()).count();
@@ -59,6 +60,11 @@ public:
         if (options_.bytes_per_second < 0)
             return fail(Code::usage, fmt::format("a limit of {} bytes per second; wanted 0 for no limit, or more",
                                                  options_.bytes_per_second));
+        if (options_.memory_bytes != 0 && options_.memory_bytes < versions_min * own_.version_bytes())
+            return fail(Code::usage,
+                        fmt::format("a limit of {} bytes of memory; wanted 0 for no limit, or at least {} "
+                                    "for {} versions",
+                                    options_.memory_bytes, versions_min * own_.version_bytes(), versions_min));
         RESHARD_CHECK(check_tensors(own_.tensors(), group_.size()));
         RESHARD_CHECK(own_.check_casts());
         if (std::ranges::any_of(tiles_, [](const auto& tile) { return !tile.empty(); }))
@@ -145,6 +151,10 @@ private:
             if (!spare_.empty()) {
                 segment = std::move(spare_.back());
                 spare_.pop_back();
+            } else if (const Result<void> room = check_room(); !room) {
+                state_.unstage(version);
+                act();
+                return tl::unexpected(room.error());
             }
         }
         auto copied = copy(tiles, segment);
@@ -155,6 +165,17 @@ private:
             state_.unstage(version);
         act();
         return copied;
+    }
+
+    // Fails if no memory may be taken for another version.
+    Result<void> check_room() const {
+        const Index bytes = saturating_multiply(own_.version_bytes(), std::ssize(segments_) + 1);
+        if (options_.memory_bytes == 0 || bytes <= options_.memory_bytes) return {};
+        return fail(
+            Code::backend,
+            fmt::format("another version needs {} bytes beside {} that are kept, from {} on; the "
+                        "limit is {} bytes for all",
+                        own_.version_bytes(), segments_.size(), segments_.begin()->first, options_.memory_bytes));
     }
 
     Result<OwnTiles::Digests> copy(OwnTiles::Tiles tiles, std::shared_ptr<Segment>& segment) const {
@@ -317,7 +338,7 @@ Result<Publisher> Publisher::open(Group& group, const std::string& endpoint, std
         held.push_back(tensor.held.value_or(tensor.layout.dtype));
         tiles.push_back(tensor.tile);
     }
-    OwnTiles own(std::move(named), std::move(held), group.rank());
+    OwnTiles own(std::move(named), std::move(held), group.rank(), group.size());
     auto session = std::make_unique<Session>(group, std::move(own), std::move(tiles), options);
     RESHARD_CHECK(session->open(endpoint));
     return Publisher(std::move(session));

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <map>
+#include <set>
 
 #include "src/base/printable.hpp"
 #include "src/base/try.hpp"
@@ -23,7 +23,12 @@ std::string with_both_ends(std::string_view rules) {
     return text;
 }
 
-bool is_whole(const TensorPart& part) { return !part.box && part.order.empty(); }
+// A whole array, in its own shape and order.
+bool is_whole(const PartProblem& move) {
+    const auto& [source, target] = move;
+    return !source.box && source.order.empty() && !target.box && target.order.empty() &&
+           shape(*source.layout) == shape(*target.layout);
+}
 
 }  // namespace
 
@@ -32,17 +37,20 @@ Result<std::vector<WantedByRule>> wanted_by_rules(std::string_view rules, std::s
     std::vector<ListedTensor> list;
     for (const OfferedTensor& one : offered) list.push_back({one.name, one.layout.dtype, shape(one.layout)});
     RESHARD_TRY(const auto& mapping, apply_rules(with_both_ends(rules), list));
-    std::map<std::uint32_t, std::vector<std::size_t>> moves;  // of each target
-    for (std::size_t i = 0; i < mapping.ends.size(); ++i) moves[mapping.ends[i].target].push_back(i);
     std::vector<WantedByRule> all;
-    for (std::uint32_t i = 0; i < mapping.targets.size(); ++i) {
-        const ShardedTensor& target = mapping.targets[i];
-        const auto& own = moves[i];
-        const PartProblem* move = own.size() == 1 ? &mapping.moves[own.front()] : nullptr;
-        if (move == nullptr || target.padded || !is_whole(move->source) || !is_whole(move->target))
-            return unsupported(target.name, "is no whole tensor of the publisher; wanted layouts and other names only");
+    for (const ShardedTensor& target : mapping.targets) {
         if (shape(*target.layout) != target.shape) return unsupported(target.name, "has owners; wanted layouts only");
-        all.push_back({target.name, {list[mapping.ends[own.front()].source].name, *target.layout}});
+        all.push_back({target.name, {target.name, *target.layout, {}}});
+    }
+    for (std::size_t i = 0; i < mapping.ends.size(); ++i)
+        all[mapping.ends[i].target].wanted.parts.push_back({list[mapping.ends[i].source].name, mapping.moves[i]});
+    std::set<std::string> whole;  // arrays of the publisher; each one is wanted once by its name
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        WantedTensor& wanted = all[i].wanted;
+        if (mapping.targets[i].padded || wanted.parts.size() != 1 || !is_whole(wanted.parts[0].move)) continue;
+        if (!whole.insert(wanted.parts[0].name).second) continue;
+        wanted.name = wanted.parts[0].name;
+        wanted.parts.clear();
     }
     return all;
 }

@@ -9,8 +9,6 @@
 
 #include "src/base/interrupt.hpp"
 #include "src/base/try.hpp"
-#include "src/copy/kernels/dispatch.hpp"
-#include "src/tables/dtypes.hpp"
 
 namespace reshard::live {
 namespace {
@@ -18,32 +16,38 @@ namespace {
 constexpr int packets_at_once = 16;    // then the other ranks, and the clock, have their turn
 constexpr std::size_t mapped_max = 3;  // the newest version, the one before, and the next
 
-// The same layout over higher device numbers, so that no rank of one job is a rank of the other.
-Layout after(Layout layout, Index ranks) {
-    std::vector<Index> devices;
-    for (Index position = 0; position < device_count(layout.mesh); ++position)
-        devices.push_back(device_at(layout.mesh, position) + ranks);
-    layout.mesh.devices = DeviceList(std::move(devices));
-    return layout;
-}
-
 }  // namespace
 
-Result<Source> Source::connect(const std::string& endpoint, std::span<const NamedTensor> wanted, Index rank,
+Result<Source> Source::connect(const std::string& endpoint, std::span<const WantedTensor> wanted, const Group& group,
                                std::chrono::milliseconds lease, Clock::time_point end) {
     RESHARD_TRY(Met & met, meet(endpoint, end));
+    const auto ranks = static_cast<Index>(met.ranks.size());
+    RESHARD_TRY(WantedMoves & moves, WantedMoves::make(std::move(met.tensors), ranks, wanted, met.checks_bytes));
     Source source;
     source.lease_ = lease;
-    source.tensors_ = std::move(met.tensors);
-    source.checks_bytes_ = met.checks_bytes;
+    source.moves_ = std::make_unique<const WantedMoves>(std::move(moves));
     for (Connection& one : met.ranks) source.peers_.emplace_back().line = std::move(one);
-    RESHARD_CHECK(source.plan(wanted, rank));
-    const std::vector<DType> sent = source.sent_dtypes();
-    for (std::size_t i = 0; i < wanted.size(); ++i)
-        source.wanted_bytes_.push_back(static_cast<Index>(tile_count(wanted[i].layout, rank)) * size_of(sent[i]));
-    source.missing_ = source.wanted_bytes_;
+    source.plan(group.rank());
+    // All ranks of this job copy at once, and share the last cache.
+    const Index bytes = std::accumulate(source.wanted_bytes_.begin(), source.wanted_bytes_.end(), Index{0});
+    source.store_ = summed_store_for(saturating_multiply(bytes, group.size()));
     RESHARD_CHECK(source.send_rows(end));
     return source;
+}
+
+void Source::plan(Index rank) {
+    for (std::size_t peer = 0; peer < peers_.size(); ++peer)
+        peers_[peer].offsets = tile_offsets(moves_->tensors(), static_cast<Index>(peer));
+    wanted_bytes_.assign(moves_->sent_dtypes().size(), 0);
+    for (const Row& row : moves_->rows(rank)) {
+        peers_[static_cast<std::size_t>(row.peer)].rows.push_back(row);
+        wanted_bytes_[static_cast<std::size_t>(wanted_of(row))] += row.run_bytes * row.runs;
+    }
+    missing_ = wanted_bytes_;
+}
+
+Index Source::wanted_of(const Row& row) const {
+    return static_cast<Index>(moves_->moves()[static_cast<std::size_t>(row.array)].wanted);
 }
 
 // Tells each rank of the publisher which rows to send of every version.
@@ -53,7 +57,7 @@ Result<void> Source::send_rows(Clock::time_point end) {
         if (!peer.line.stream) continue;
         Packet packet;
         packet.word = rows_word;
-        peer.line.stream->queue(packet, text_of(peer.rows, arrays_));
+        peer.line.stream->queue(packet, text_of(peer.rows, moves_->tensor_of_moves()));
         while (peer.line.stream->flush() && !peer.line.stream->is_flushed()) {
             pollfd one{peer.line.number(), POLLOUT, 0};
             if (Clock::now() >= end || Interrupt::raised())
@@ -64,40 +68,12 @@ Result<void> Source::send_rows(Clock::time_point end) {
     return {};
 }
 
-Result<void> Source::plan(std::span<const NamedTensor> wanted, Index rank) {
-    const auto ranks = static_cast<Index>(peers_.size());
-    std::vector<Problem> problems;
-    for (const NamedTensor& one : wanted) {
-        const auto found = std::ranges::find(tensors_, one.name, &NamedTensor::name);
-        if (found == tensors_.end())
-            return fail(Code::mismatch, fmt::format("the publisher has no tensor {}", one.name));
-        const DType sent = found->layout.dtype;
-        const DType asked = one.layout.dtype;
-        if (sent != asked && !tables::can_cast(sent, asked))
-            return fail(Code::unsupported, fmt::format("tensor {} is {} at the publisher and cannot be cast to {}",
-                                                       one.name, name(sent), name(asked)));
-        Layout target = after(one.layout, ranks);
-        target.dtype = sent;  // this rank casts it when it is whole
-        if (auto same = same_array(found->layout, target); !same)
-            return fail(Code::mismatch, fmt::format("tensor {}: {}", one.name, same.error().message));
-        arrays_.push_back(found - tensors_.begin());
-        problems.push_back({found->layout, std::move(target)});
-    }
-    RESHARD_TRY(const RowSchedule& schedule, RowSchedule::make(problems));
-    for (const Row& row : schedule.rows(ranks + rank, RowSide::receive))
-        peers_[static_cast<std::size_t>(row.peer)].rows.push_back(row);
-    for (std::size_t peer = 0; peer < peers_.size(); ++peer)
-        peers_[peer].offsets = tile_offsets(tensors_, static_cast<Index>(peer));
-    return {};
-}
-
-std::vector<DType> Source::sent_dtypes() const {
-    std::vector<DType> dtypes;
-    for (const Index array : arrays_) dtypes.push_back(tensors_[static_cast<std::size_t>(array)].layout.dtype);
-    return dtypes;
-}
-
 std::optional<Source::News> Source::next() {
+    if (!ended_.empty()) {
+        News news = std::move(ended_.back());
+        ended_.pop_back();
+        return news;
+    }
     for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
         if (peers_[rank].is_lost) continue;
         auto news = peers_[rank].line.stream ? remote_news(rank) : local_news(rank);
@@ -109,8 +85,8 @@ std::optional<Source::News> Source::next() {
 Source::News Source::lose(std::size_t rank, const std::string& why) {
     Peer& peer = peers_[rank];
     peer.is_lost = true;
-    const Index ended = peer.landing ? peer.landing->generation : 0;
-    peer.landing.reset();
+    const Index ended = peer.taking ? peer.taking->generation : 0;
+    peer.taking.reset();
     peer.mapped.clear();                                           // it would stay in memory until this rank reconnects
     if (peer.line.stream) peer.line.stream.emplace(Descriptor());  // late bytes come no more
     return {rank, {}, ended, fmt::format("rank {} of the publisher is lost: {}", rank, why)};
@@ -137,54 +113,76 @@ std::optional<Source::News> Source::remote_news(std::size_t rank) {
         if (arrival.kind == Arrival::Kind::nothing) break;
         if (arrival.kind == Arrival::Kind::closed) return lose(rank, "its connection is closed");
         if (arrival.packet.word == data_word && arrival.kind == Arrival::Kind::packet) {
-            if (!peer.landing || peer.landing->generation != arrival.packet.generation) continue;  // late
-            land(*peer.landing, peer.line.stream->payload());
-            if (!peer.landing->walk.is_over()) continue;
-            peer.landing.reset();
-            return News{rank, {}, arrival.packet.generation};
+            if (!peer.taking || peer.taking->generation != arrival.packet.generation) continue;  // late
+            land(*peer.taking, peer.line.stream->payload());
+            if (!peer.taking->walk.is_over()) continue;
+            return end(rank);
         }
         Message message = message_of(arrival.packet);
         const bool grants = message.word == Word::granted;
         if (arrival.kind != Arrival::Kind::packet || !is_word(arrival.packet) ||
-            (grants && peer.line.stream->payload().size() != tensors_.size() * sizeof(std::uint64_t)))
+            (grants && peer.line.stream->payload().size() != moves_->tensors().size() * sizeof(std::uint64_t)))
             return lose(rank, "it speaks another protocol");
         if (grants) {
-            message.content = content_of(reinterpret_cast<const std::byte*>(peer.line.stream->payload().data()));
+            message.content =
+                moves_->content_of(reinterpret_cast<const std::byte*>(peer.line.stream->payload().data()));
             peer.is_granted = message.generation == peer.wanted && message.generation != peer.fetched;
         }
         return News{rank, message};
     }
-    if (peer.landing && Clock::now() - peer.landing->heard > lease_)
+    if (peer.taking && Clock::now() - peer.taking->heard > lease_)
         return lose(rank, fmt::format("it has sent nothing of a version for {} ms", lease_.count()));
     return std::nullopt;
 }
 
-void Source::land(Landing& landing, std::string_view bytes) {
-    landing.heard = Clock::now();
-    const char* from = bytes.data();
-    landing.walk.walk(std::ssize(bytes), [&](const Row& row, Index run, Index place, Index count) {
-        const Index to = row.target_offset + run * row.target_stride + place;
-        std::memcpy(landing.tiles[static_cast<std::size_t>(row.array)].data() + to, from,
-                    static_cast<std::size_t>(count));
+void Source::land(Taking& taking, std::string_view bytes) {
+    taking.heard = Clock::now();
+    const auto* from = reinterpret_cast<const std::byte*>(bytes.data());
+    taking.walk.walk(std::ssize(bytes), [&](const Row& row, Index run, Index place, Index count) {
+        const auto wanted = static_cast<std::size_t>(wanted_of(row));
+        taking.copy.piece(row, run, place, {from, static_cast<std::size_t>(count)}, taking.tiles[wanted].data());
         from += count;
-        missing_[static_cast<std::size_t>(row.array)] -= count;
+        missing_[wanted] -= count;
     });
 }
 
 // Every element of a wanted tile comes once, since no rank of one job is a rank of the other.
 void Source::begin(Index generation) {
-    if (std::exchange(generation_, generation) != generation) missing_ = wanted_bytes_;
+    if (std::exchange(generation_, generation) == generation) return;
+    missing_ = wanted_bytes_;
+    part_ = 0;
 }
 
-// The digest of the version is the sum over the wanted tensors.
-std::uint64_t Source::content_of(const std::byte* digests) const {
-    std::uint64_t sum = 0;
-    for (const Index array : arrays_) {
-        std::uint64_t digest = 0;
-        std::memcpy(&digest, digests + array * static_cast<Index>(sizeof digest), sizeof digest);
-        sum = added(sum, digest);
+// All rows have come from a rank.
+Source::News Source::end(std::size_t rank) {
+    Taking& taking = *peers_[rank].taking;
+    const News news{rank, {}, taking.generation, {}};
+    part_ = added(part_, taking.copy.end());
+    peers_[rank].taking.reset();
+    return news;
+}
+
+Index Source::copy_tensor() {
+    Index wanted = index_max;
+    for (const Peer& peer : peers_)
+        if (peer.taking && peer.taking->memory) wanted = std::min(wanted, wanted_of(peer.rows[peer.taking->next]));
+    Index copied = 0;
+    for (std::size_t rank = 0; rank < peers_.size() && wanted != index_max; ++rank) {
+        Peer& peer = peers_[rank];
+        if (!peer.taking || !peer.taking->memory) continue;
+        Taking& taking = *peer.taking;
+        for (; taking.next < peer.rows.size() && wanted_of(peer.rows[taking.next]) == wanted; ++taking.next) {
+            const Row& row = peer.rows[taking.next];
+            const auto tensor = moves_->moves()[static_cast<std::size_t>(row.array)].tensor;
+            taking.copy.row(row, taking.memory->bytes().data() + peer.offsets[tensor],
+                            taking.tiles[static_cast<std::size_t>(wanted)].data());
+            copied += row.run_bytes * row.runs;
+        }
+        if (taking.next == peer.rows.size()) ended_.push_back(end(rank));
     }
-    return sum;
+    if (copied > 0) missing_[static_cast<std::size_t>(wanted)] -= copied;
+    if (store_ == Store::streaming) store_fence();  // whoever hears of the tensor reads it
+    return copied;
 }
 
 // A publisher writes its versions into few segments in turn. To map one again costs more than to copy its bytes.
@@ -204,17 +202,18 @@ Result<void> Source::map(Peer& peer, Descriptor memory, Index bytes) {
 // Finds the memory that came with a grant.
 Result<Message> Source::granted(Peer& peer, Arrival arrival) const {
     const Index digests = peer.offsets.back();
-    const Index bytes = digests + std::ssize(tensors_) * static_cast<Index>(sizeof(std::uint64_t));
+    const Index bytes = digests + std::ssize(moves_->tensors()) * static_cast<Index>(sizeof(std::uint64_t));
     Message message = message_of(arrival.packet);
     if (!peer.memory || peer.version != message.version) {
         RESHARD_CHECK(map(peer, std::move(arrival.descriptor), bytes));
         peer.version = message.version;
     }
-    message.content = content_of(peer.memory->bytes().data() + digests);
+    message.content = moves_->content_of(peer.memory->bytes().data() + digests);
     return message;
 }
 
 void Source::wait(Clock::time_point end) const {
+    if (std::ranges::any_of(peers_, [](const Peer& peer) { return peer.taking && peer.taking->memory; })) return;
     std::vector<int> numbers;
     for (const Peer& peer : peers_)
         if (!peer.is_lost) numbers.push_back(peer.line.number());
@@ -241,29 +240,21 @@ void Source::send(std::size_t rank, const Message& message) {
 
 Result<bool> Source::fetch(std::size_t rank, const Fetch& fetch, std::span<const std::span<std::byte>> tiles) {
     Peer& peer = peers_[rank];
+    const bool is_remote = peer.line.stream.has_value();
     begin(fetch.generation);
-    if (peer.line.stream) {
+    if (is_remote) {
         peer.is_granted = false;
         peer.fetched = fetch.generation;
         if (peer.is_lost) return fail(Code::backend, fmt::format("rank {} of the publisher is lost", rank));
-        const Landing landing{fetch.generation, RowWalk(peer.rows), tiles, Clock::now()};
-        if (!peer.rows.empty()) peer.landing.emplace(landing);
-        return peer.rows.empty();
-    }
-    if (!peer.memory || peer.version != fetch.version)
+    } else if (!peer.memory || peer.version != fetch.version) {
         return fail(Code::backend,
                     fmt::format("rank {} of the publisher has granted another version than {}", rank, fetch.version));
-    const Store store = store_for(std::accumulate(wanted_bytes_.begin(), wanted_bytes_.end(), Index{0}));
-    const auto copy = copy_kernels().rows[static_cast<std::size_t>(store)];
-    for (const Row& row : peer.rows) {
-        const auto array = static_cast<std::size_t>(arrays_[static_cast<std::size_t>(row.array)]);
-        const std::byte* from = peer.memory->bytes().data() + peer.offsets[array] + row.source_offset;
-        std::byte* to = tiles[static_cast<std::size_t>(row.array)].data() + row.target_offset;
-        copy({row.runs, row.run_bytes, row.source_stride, row.target_stride}, from, to);
-        missing_[static_cast<std::size_t>(row.array)] -= row.run_bytes * row.runs;
     }
-    if (store == Store::streaming) store_fence();
-    return true;
+    if (peer.rows.empty()) return true;
+    const RowCopy copy(*moves_, static_cast<Index>(rank), is_remote ? Store::cached : store_);
+    peer.taking.emplace(
+        Taking{fetch.generation, tiles, copy, RowWalk(peer.rows), Clock::now(), is_remote ? nullptr : peer.memory});
+    return false;
 }
 
 }  // namespace reshard::live

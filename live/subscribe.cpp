@@ -17,17 +17,27 @@ namespace reshard::live {
 namespace {
 
 using Milliseconds = std::chrono::milliseconds;
-constexpr Milliseconds look_interval{50};  // between two looks at the ranks of this job
+constexpr Milliseconds look_interval{50};         // between two looks at the ranks of this job
+constexpr Index copied_at_once = Index{8} << 20;  // bytes
 
 Index milliseconds_now() { return std::chrono::duration_cast<Milliseconds>(Clock::now().time_since_epoch()).count(); }
+
+// The ranks of this job compare these words: `w` is an array of the publisher, and `qkv<-q+k+v` is made of its parts.
+std::string word_of(const WantedTensor& wanted) {
+    std::string word = wanted.name;
+    for (const WantedPart& part : wanted.parts) word += (&part == wanted.parts.data() ? "<-" : "+") + part.name;
+    return word;
+}
 
 }  // namespace
 
 // Runs in the caller's thread: it carries out what the state machine asks, and tells it what comes.
 class Subscriber::Session {
 public:
-    Session(std::string endpoint, std::vector<NamedTensor> tensors, const SubscribeOptions& options)
-        : endpoint_(std::move(endpoint)), tensors_(std::move(tensors)), options_(options) {}
+    Session(std::string endpoint, std::span<const WantedTensor> wanted, const SubscribeOptions& options)
+        : endpoint_(std::move(endpoint)), wanted_(wanted.begin(), wanted.end()), options_(options) {
+        for (const WantedTensor& one : wanted) tensors_.push_back({word_of(one), one.layout});
+    }
 
     Result<void> connect(Group& group) {
         const Result<void> ready = prepare(group);
@@ -86,12 +96,9 @@ private:
         source_.reset();
         generation_ = 0;
         RESHARD_TRY(Source & source,
-                    Source::connect(endpoint_, tensors_, rank_, options_.lease, Clock::now() + options_.connect_limit));
+                    Source::connect(endpoint_, wanted_, group, options_.lease, Clock::now() + options_.connect_limit));
         source_.emplace(std::move(source));
-        sent_ = tensors_;
-        const std::vector<DType> dtypes = source_->sent_dtypes();
-        for (std::size_t i = 0; i < sent_.size(); ++i) sent_[i].layout.dtype = dtypes[i];
-        tiles_.make_room(tensors_, dtypes, rank_);
+        tiles_.make_room(tensors_, source_->sent_dtypes(), rank_);
         return {};
     }
 
@@ -136,18 +143,16 @@ private:
         source_->wait(std::min(end, tick));
     }
 
-    // Takes each tensor of the version that is read when it has come whole, in their order: adds its digest, casts it,
-    // and tells the caller.
+    // Takes each tensor of the version that is read when it has come whole, in their order: casts it, and tells the
+    // caller.
     void take_whole() {
         if (std::exchange(generation_, source_->generation()) != source_->generation()) {
             taken_ = 0;
-            content_ = 0;
             received_ = -1;
         }
         if (generation_ == 0) return;
         if (options_.progress) tell_progress();
         for (; taken_ < tensors_.size() && source_->missing()[taken_] == 0; ++taken_) {
-            if (source_->checks_bytes()) content_ = added(content_, digest_of_whole(taken_));
             const std::span<const std::byte> tile = tiles_.take(taken_);
             if (options_.arrived) options_.arrived(taken_, tile);
         }
@@ -162,19 +167,24 @@ private:
         if (std::exchange(received_, received) != received) options_.progress(received, bytes);
     }
 
-    // The part of this rank in the digest of a tensor, as it comes.
-    [[nodiscard]] std::uint64_t digest_of_whole(std::size_t tensor) const {
-        return digest_part(keys_, sent_[tensor].layout, rank_, tiles_.landing()[tensor], source_->array(tensor))
-            .value_or(0);
-    }
-
     void hear() {
+        copy_some();
         while (const auto news = source_->next()) {
             if (news->message)
                 state_->receive(news->rank, *news->message, milliseconds_now());
             else if (!news->reason.empty())
                 state_->lost(news->rank, news->reason);
             if (news->fetched != 0) state_->fetched(news->fetched, news->rank, news->reason);
+        }
+    }
+
+    // Copies tensors from shared memory for a short while, so that leases are renewed and losses are noticed between.
+    void copy_some() {
+        for (Index copied = 0; copied < copied_at_once;) {
+            const Index bytes = source_->copy_tensor();
+            if (bytes == 0) return;
+            copied += bytes;
+            take_whole();
         }
     }
 
@@ -186,7 +196,7 @@ private:
         }
         if (const auto* sum = std::get_if<Sum>(&action)) {
             take_whole();
-            state_->summed(sum->generation, content_);
+            state_->summed(sum->generation, source_->part());
         }
         if (const auto* gather = std::get_if<Gather>(&action)) vote(gather->vote);
         if (std::get_if<Activate>(&action) != nullptr) tiles_.turn();
@@ -204,8 +214,8 @@ private:
     }
 
     std::string endpoint_;
-    std::vector<NamedTensor> tensors_;
-    std::vector<NamedTensor> sent_;  // the same with the publisher's element types
+    std::vector<WantedTensor> wanted_;
+    std::vector<NamedTensor> tensors_;  // the same
     SubscribeOptions options_;
     Group* group_ = nullptr;
     Index ranks_ = 0;
@@ -213,11 +223,9 @@ private:
     WantedTiles tiles_;
     std::optional<Source> source_;
     std::optional<SubscriberState> state_;
-    const DigestKeys keys_;
-    Index generation_ = 0;       // of the version that is read
-    std::size_t taken_ = 0;      // tensors of it, from the first on
-    std::uint64_t content_ = 0;  // the sum of their digests
-    Index received_ = 0;         // bytes that the caller knows of
+    Index generation_ = 0;   // of the version that is read
+    std::size_t taken_ = 0;  // tensors of it, from the first on
+    Index received_ = 0;     // bytes that the caller knows of
 };
 
 Subscriber::Subscriber(std::unique_ptr<Session> session) : session_(std::move(session)) {}
@@ -227,9 +235,7 @@ Subscriber::~Subscriber() = default;
 
 Result<Subscriber> Subscriber::connect(Group& group, const std::string& endpoint, std::span<const WantedTensor> tensors,
                                        const SubscribeOptions& options) {
-    std::vector<NamedTensor> named;
-    for (const WantedTensor& tensor : tensors) named.push_back({tensor.name, tensor.layout});
-    auto session = std::make_unique<Session>(endpoint, std::move(named), options);
+    auto session = std::make_unique<Session>(endpoint, tensors, options);
     RESHARD_CHECK(session->connect(group));
     return Subscriber(std::move(session));
 }

@@ -22,23 +22,7 @@ bool is_word(std::string_view name) {
     });
 }
 
-Index copies_of(const Layout& layout) {
-    Index shards = 1;
-    for (const Dim& dim : layout.dims) shards *= shard_count(dim);
-    return device_count(layout) / shards;
-}
-
 std::uint64_t times(std::uint64_t a, std::uint64_t b) { return (static_cast<Index>(a) * Digest{b, 0}).sum; }
-
-// a^(prime - 2), which is 1/a modulo the prime.
-std::uint64_t inverse(std::uint64_t a) {
-    std::uint64_t result = 1;
-    for (std::uint64_t left = Digest::prime - 2; left != 0; left >>= 1) {
-        if ((left & 1U) != 0) result = times(result, a);
-        a = times(a, a);
-    }
-    return result;
-}
 
 }  // namespace
 
@@ -104,10 +88,28 @@ std::uint64_t digest_of(std::string_view text) {
     return hash.value();
 }
 
+Index copies_of(const Layout& layout) {
+    Index shards = 1;
+    for (const Dim& dim : layout.dims) shards *= shard_count(dim);
+    return device_count(layout) / shards;
+}
+
+// number^(prime - 2)
+std::uint64_t inverse(std::uint64_t number) {
+    std::uint64_t result = 1;
+    for (std::uint64_t left = Digest::prime - 2; left != 0; left >>= 1) {
+        if ((left & 1U) != 0) result = times(result, number);
+        number = times(number, number);
+    }
+    return result;
+}
+
+std::uint64_t weighted(const Digest& digest, std::uint64_t weight) { return times(weight, digest.sum); }
+
 Result<std::uint64_t> digest_part(const DigestKeys& keys, const Layout& layout, Index rank,
                                   std::span<const std::byte> tile, Index array) {
     RESHARD_TRY(const Digest& digest, digest_tile(keys, layout, rank, tile, array));
-    return times(digest.sum, inverse(static_cast<std::uint64_t>(copies_of(layout))));
+    return weighted(digest, inverse(static_cast<std::uint64_t>(copies_of(layout))));
 }
 
 std::uint64_t added(std::uint64_t a, std::uint64_t b) { return (Digest{a, 0} + Digest{b, 0}).sum; }

@@ -33,6 +33,9 @@ struct NamedTensor {
 /// Digest::prime, to the same number in every layout: each of c copies counts as 1/c. Errors: as digest_tile.
 [[nodiscard]] Result<std::uint64_t> digest_part(const DigestKeys& keys, const Layout& layout, Index rank,
                                                 std::span<const std::byte> tile, Index array);
-[[nodiscard]] std::uint64_t added(std::uint64_t a, std::uint64_t b);  ///< modulo Digest::prime
+[[nodiscard]] Index copies_of(const Layout& layout);                               ///< of each element
+[[nodiscard]] std::uint64_t inverse(std::uint64_t number);                         ///< 1 / number, modulo Digest::prime
+[[nodiscard]] std::uint64_t weighted(const Digest& digest, std::uint64_t weight);  ///< modulo Digest::prime
+[[nodiscard]] std::uint64_t added(std::uint64_t a, std::uint64_t b);               ///< modulo Digest::prime
 
 }  // namespace reshard::live

@@ -13,7 +13,8 @@ void WantedTiles::make_room(std::span<const NamedTensor> tensors, std::span<cons
     }
     sent_.assign(sent.begin(), sent.end());
     offsets_ = tile_offsets(tensors, rank);
-    for (auto& buffer : buffers_) buffer.resize(static_cast<std::size_t>(offsets_.back()));
+    const auto lines = [](Index bytes) { return static_cast<std::size_t>(bytes / line_bytes); };
+    for (Lines& buffer : buffers_) buffer.resize(lines(offsets_.back()));
 
     std::vector<NamedTensor> cast;  // as they come
     for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -22,13 +23,16 @@ void WantedTiles::make_room(std::span<const NamedTensor> tensors, std::span<cons
         cast.back().layout.dtype = sent_[i];
     }
     cast_offsets_ = tile_offsets(cast, rank);
-    uncast_.resize(static_cast<std::size_t>(cast_offsets_.back()));
+    uncast_.assign(lines(cast_offsets_.back()), Line{});
     place();
 }
 
+std::span<std::byte> WantedTiles::bytes_of(Lines& lines, Index begin, Index bytes) {
+    return {reinterpret_cast<std::byte*>(lines.data()) + begin, static_cast<std::size_t>(bytes)};
+}
+
 std::span<std::byte> WantedTiles::tile(std::size_t buffer, std::size_t tensor) const {
-    return std::span(buffers_[buffer])
-        .subspan(static_cast<std::size_t>(offsets_[tensor]), static_cast<std::size_t>(bytes_[tensor]));
+    return bytes_of(buffers_[buffer], offsets_[tensor], bytes_[tensor]);
 }
 
 void WantedTiles::place() {
@@ -39,8 +43,7 @@ void WantedTiles::place() {
             landing_.push_back(tile(1 - shown_, i));
         } else {
             const Index elements = bytes_[i] / size_of(wanted_[i]);
-            landing_.push_back(std::span(uncast_).subspan(static_cast<std::size_t>(cast_offsets_[casts++]),
-                                                          static_cast<std::size_t>(elements * size_of(sent_[i]))));
+            landing_.push_back(bytes_of(uncast_, cast_offsets_[casts++], elements * size_of(sent_[i])));
         }
     }
 }

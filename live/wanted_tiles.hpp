@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "live/tensors.hpp"
+#include "src/copy/kernels/dispatch.hpp"
 
 namespace reshard::live {
 
@@ -28,6 +29,13 @@ public:
     void turn();
 
 private:
+    // Copies are fastest into whole cache lines.
+    struct alignas(line_bytes) Line {
+        std::byte bytes[line_bytes];
+    };
+    using Lines = std::vector<Line>;  // zeros at first: elements that never come are 0
+    [[nodiscard]] static std::span<std::byte> bytes_of(Lines& lines, Index begin, Index bytes);
+
     [[nodiscard]] std::span<std::byte> tile(std::size_t buffer, std::size_t tensor) const;
     void place();
 
@@ -35,9 +43,9 @@ private:
     std::vector<DType> sent_;
     std::vector<Index> offsets_;  // in a buffer
     std::vector<Index> bytes_;    // of each tile
-    mutable std::array<std::vector<std::byte>, 2> buffers_;
+    mutable std::array<Lines, 2> buffers_;
     std::vector<Index> cast_offsets_;  // in `uncast_`
-    std::vector<std::byte> uncast_;    // tensors of another type, as they come
+    Lines uncast_;                     // tensors of another type, as they come
     std::vector<std::span<std::byte>> landing_;
     std::size_t shown_ = 0;
 };

@@ -40,6 +40,7 @@ void SubscriberState::join(std::uint64_t layouts, Index now) {
 void SubscriberState::start(bool patient, Index now) {
     if (phase_ == Phase::broken) return finish(0, failure_);
     patient_ = patient;
+    for (Publisher& one : publishers_) one.spoke = now;
     wait(now);
 }
 
@@ -73,7 +74,7 @@ void SubscriberState::propose() {
 void SubscriberState::receive(std::size_t publisher, const Message& it, Index now) {
     Publisher& one = publishers_[publisher];
     if (one.is_lost) return;
-    one.heard = now;
+    one.heard = one.spoke = now;
     if (it.word == Word::ready || it.word == Word::gone) one.newest = std::max(one.newest, it.version);
     if (it.word == Word::ready) return look();
     if (phase_ != Phase::reading || it.generation != generation_) return;
@@ -219,6 +220,7 @@ void SubscriberState::after_activate(const std::vector<Vote>& votes, Index now) 
     }
     if (first_refusal(votes, Answer::gone) >= 0) {  // try again with a newer version
         doubt_ = 0;
+        look_for_silence(now);
         return wait(now);
     }
     doubt_ = 0;
@@ -231,6 +233,15 @@ void SubscriberState::after_activate(const std::vector<Vote>& votes, Index now) 
     serves_ = true;
     actions_.emplace_back(Activate{version_});
     finish(version_, {});
+}
+
+// If a publisher's rank is silent, its newest version here is old, and each try may find it gone at the others. A vote
+// may take a lease, in which nothing is heard.
+void SubscriberState::look_for_silence(Index now) {
+    for (std::size_t peer = 0; peer < publishers_.size(); ++peer)
+        if (!publishers_[peer].is_lost && now - publishers_[peer].spoke >= 2 * lease_)
+            lost(peer, fmt::format("rank {} of the publisher has been silent for {} ms", peer,
+                                   now - publishers_[peer].spoke));
 }
 
 void SubscriberState::end_reading() {

@@ -45,7 +45,8 @@ private:
     enum class Reading { asked, granted, done };
     struct Publisher {
         Index newest = 0;
-        Index heard = 0;  // when
+        Index heard = 0;  // when; a vote or a new try does not count as silence
+        Index spoke = 0;  // when, or when the update began
         Reading reading = Reading::asked;
         bool is_lost = false;
     };
@@ -59,6 +60,7 @@ private:
     void after_join(const std::vector<Vote>& votes);
     void fail_reading(Answer answer, std::string reason);
     void look();
+    void look_for_silence(Index now);
     void end_reading();
     void finish(Index version, std::string reason);
     void break_off(std::string reason);

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "support/property.hpp"
 #include "tests/live/simulation.hpp"
 
@@ -61,6 +63,37 @@ TEST(Simulation, Stalls) {
     const Tally sum = sum_of(reshard::test::drawn_seed(), sessions(2000, 100000), {.delay = 50, .stall = 40});
     EXPECT_GT(sum.lapsed, 0);
     EXPECT_GT(sum.gone, 0);
+}
+
+// One publisher's rank is silent and its newest version here is old, so each try finds it gone at the other one. The
+// update must end all the same. This was a loop without end.
+TEST(SubscriberState, ASilentPublisherEndsTheTriesOfAVersionThatIsGone) {
+    constexpr Index lease = 100;
+    SubscriberState state(2, lease, {});
+    std::optional<Finished> finished;
+    int tries = 0;
+    const auto step = [&](Index now) {
+        for (const Action& action : state.take()) {
+            if (const auto* one = std::get_if<Finished>(&action)) finished = *one;
+            if (const auto* gather = std::get_if<Gather>(&action)) state.gathered({gather->vote}, now);
+            const auto* send = std::get_if<Send>(&action);
+            if (send == nullptr || send->message.word != Word::want || send->peer != 0) continue;
+            ++tries;
+            state.receive(0, {Word::gone, send->message.generation, 9, 0}, now);
+        }
+        state.tick(now);
+    };
+    state.join(7, 0);
+    for (int i = 0; i < 2; ++i) step(0);
+    ASSERT_EQ(finished, Finished{});
+    finished.reset();
+    state.receive(0, {Word::ready, 0, 9, 0}, 0);
+    state.receive(1, {Word::ready, 0, 4, 0}, 0);  // its last word
+    state.start(true, 0);
+    for (Index now = 0; !finished && now < 10 * lease; ++now) step(now);
+    ASSERT_TRUE(finished);
+    EXPECT_TRUE(finished->reason.starts_with("rank 1 of the publisher has been silent for 2")) << finished->reason;
+    EXPECT_GT(tries, 5);
 }
 
 TEST(PublisherState, VersionsGrow) {

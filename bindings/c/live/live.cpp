@@ -82,6 +82,7 @@ Result<void> read_options(const reshard_live_options* given, Asked& asked) {
     RESHARD_ASSIGN(asked.publish.lease, need_time(options.lease_ms, "lease_ms"));
     asked.publish.check_bytes = options.check_bytes != 0;
     asked.publish.bytes_per_second = options.bytes_per_second;
+    asked.publish.memory_bytes = options.memory_bytes;
     asked.subscribe.lease = asked.publish.lease;
     RESHARD_ASSIGN(asked.subscribe.connect_limit, need_time(options.connect_ms, "connect_ms"));
     if (options.progress != nullptr)

@@ -62,12 +62,13 @@ typedef struct reshard_live_options {
     /// Of a subscriber, or NULL: an update calls it with each tensor that has come, in their order. The tile is void if
     /// the update fails. Tensors come again, from the first one on, if the version is gone before it is whole.
     void (*arrived)(int64_t tensor, const void* tile, int64_t bytes, void* context);
-    void* context;  ///< of both functions
+    void* context;         ///< of both functions
+    int64_t memory_bytes;  ///< of a publisher: a commit fails if the versions of a rank would take more; 0: no limit
 } reshard_live_options;
 
 /// The defaults. NULL in place of options means the same.
 #define RESHARD_LIVE_OPTIONS_INITIALIZER \
-    { sizeof(reshard_live_options), 30000, 60000, 0, 1, NULL, NULL, NULL }
+    { sizeof(reshard_live_options), 30000, 60000, 0, 1, NULL, NULL, NULL, 0 }
 
 /// A job that publishes versions of its tensors.
 typedef struct reshard_publisher reshard_publisher;

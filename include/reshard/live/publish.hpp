@@ -29,6 +29,9 @@ struct PublishOptions {
     std::chrono::milliseconds lease = std::chrono::seconds(30);
     bool check_bytes = true;  ///< each version has a digest that every subscriber compares; costs one pass over tiles
     Index bytes_per_second = 0;  ///< that this rank sends over TCP at most, to all readers together; 0: no limit
+    /// A commit fails if the versions of this rank would take more. The newest one, the one before and the next one are
+    /// always there at once, so at least three times the tiles. 0: no limit.
+    Index memory_bytes = 0;
 };
 
 /// Publishes versions. Subscribers take them from shared memory or over TCP, each at its own time. One thread of its
@@ -52,7 +55,8 @@ public:
 
     /// Copies the tiles, and offers them to subscribers as a version. They may change when it returns. It never waits
     /// for a subscriber. Collective. Errors: usage (not newer than the versions before); backend (memory; a rank is
-    /// lost or fails: subscribers then keep the version before).
+    /// lost or fails; readers keep more old versions than `memory_bytes` allows). Subscribers then keep the version
+    /// before.
     [[nodiscard]] Result<void> commit(Index version);
 
     /// The same with the tiles of this version: one for each tensor, in their order, dense and row-major.

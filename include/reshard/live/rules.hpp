@@ -13,13 +13,12 @@ namespace reshard::live {
 /// An array that a job wants by rules.
 struct WantedByRule {
     std::string name;     ///< at this job
-    WantedTensor wanted;  ///< its name at the publisher, and the layout at this job
+    WantedTensor wanted;  ///< its name or its parts at the publisher, and the layout at this job
 };
 
 /// Returns the arrays that the `target` lines of rules make of a publisher's arrays, in the order of the publisher. The
-/// device r of the target's mesh is rank r of this job. Rules may rename, drop and keep heads whole; their lines of the
-/// source do not matter. Errors: as apply_rules; usage (no `target` line); unsupported (an array that is a part of
-/// another, or made of several; padding).
+/// device r of the target's mesh is rank r of this job. The lines of the source do not matter. Errors: as apply_rules;
+/// usage (no `target` line); unsupported (an array with owners).
 [[nodiscard]] Result<std::vector<WantedByRule>> wanted_by_rules(std::string_view rules,
                                                                 std::span<const OfferedTensor> offered);
 

@@ -7,16 +7,29 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "reshard/layout.hpp"
 #include "reshard/live/group.hpp"
+#include "reshard/model/rows.hpp"
 
 namespace reshard::live {
+
+/// A part of a wanted array.
+struct WantedPart {
+    std::string name;  ///< of an array of the publisher
+    /// The part of that array, and its place in the wanted one. The source's layout gives only the shape in which the
+    /// part sees the array; the target's has the wanted layout. Element types do not matter.
+    PartProblem move;
+};
 
 /// An array that this job wants.
 struct WantedTensor {
     std::string name;  ///< at the publisher
     Layout layout;     ///< over the ranks of this job: device r is rank r. This job casts to its element type
+    /// If not empty, the array is made of these parts, and `name` is its own. Elements in no part are 0. All parts have
+    /// one element type at the publisher. Rules make them (wanted_by_rules).
+    std::vector<WantedPart> parts = {};
 };
 
 /// Options of a subscriber.

@@ -34,7 +34,7 @@ class Publisher:
 
     def __init__(self, job: Any, endpoint: str, tensors: Mapping[str, Any], rules: str | None,
                  shapes: Mapping[str, Sequence[int]] | None, cast: Any, lease: float, bytes_per_second: int | None,
-                 check_bytes: bool) -> None:
+                 memory_bytes: int | None, check_bytes: bool) -> None:
         self._lease = milliseconds("lease", lease)
         self._job = job_of(job)
         self._staged = 0
@@ -45,7 +45,7 @@ class Publisher:
         plain = {name: self._sharded[name].layout if name in self._sharded else value for name, value in tensors.items()}
         self._out = module().Publisher(self._job.group, endpoint, plain, rules, dict(shapes or {}),
                                        dict(cast) if isinstance(cast, Mapping) else cast, self._lease,
-                                       int(bytes_per_second or 0), check_bytes)
+                                       int(bytes_per_second or 0), int(memory_bytes or 0), check_bytes)
 
     def commit(self, version: int, arrays: Mapping[str, Any] | None = None) -> None:
         """Copies this rank's arrays and offers them as a version. They may change when it returns. Collective.
@@ -53,8 +53,8 @@ class Publisher:
         version: from 1 on, larger than all before. arrays: by name, if an array is a new object in each version. Each
         other array was given to publish. No subscriber delays it.
         Errors: InputError (a version that does not grow, an array of another shape, type or sharding, no array);
-        UnsupportedError (an array on a GPU that does not know its sharding); BackendError (a rank is lost or fails:
-        subscribers keep the version before).
+        UnsupportedError (an array on a GPU that does not know its sharding); BackendError (a rank is lost or fails; readers
+        keep more old versions than memory_bytes allows). Subscribers then keep the version before.
         """
         given = dict(arrays or {})
         staged = 0
@@ -123,9 +123,10 @@ class Subscriber:
 
         def tell(place: int, flat: Any) -> None:
             name = list(layouts)[place]
-            array = _tile(flat, layouts[name], rank)
             if name in how:
-                array = coming[name] = how[name].array(array)
+                array = coming[name] = how[name].array(flat)
+            else:
+                array = _tile(flat, layouts[name], rank)
             arrived(name, array)  # type: ignore[misc]
 
         plain = None if tensors is None else {name: how[name].layout if name in how else tensors[name] for name in tensors}
@@ -163,14 +164,14 @@ class Subscriber:
         If the tensor was wanted as an array of JAX or torch: such an array, with memory of its own.
         Errors: KeyError; InputError (no version yet); BackendError (the result of the last vote is unknown)."""
         layout = self._layouts[name]
-        tile = _tile(self._into.tile(self._places[name]), layout, self._rank)
+        flat = self._into.tile(self._places[name])
         if name not in self._sharded:
-            return tile
+            return _tile(flat, layout, self._rank)
         version = self.version  # reconnect may change it
         if self._made_of != version:
             self._made, self._made_of = {}, version
         if name not in self._made:
-            self._made[name] = self._sharded[name].array(tile)
+            self._made[name] = self._sharded[name].array(flat)
         return self._made[name]
 
     @property
@@ -202,7 +203,7 @@ class Subscriber:
 
 def publish(job: Any, endpoint: str, tensors: Mapping[str, Any], *, rules: str | None = None,
             shapes: Mapping[str, Sequence[int]] | None = None, cast: Any = None, lease: float = 30.0,
-            bytes_per_second: int | None = None, check_bytes: bool = True) -> Publisher:
+            bytes_per_second: int | None = None, memory_bytes: int | None = None, check_bytes: bool = True) -> Publisher:
     """Offers arrays of this job to subscribers. Collective over the job.
 
     job: None, a communicator of mpi4py, a process group of torch, the module torch.distributed or jax, or what join_group
@@ -216,12 +217,13 @@ def publish(job: Any, endpoint: str, tensors: Mapping[str, Any], *, rules: str |
     name, and shapes the shape of each whole tensor. A tensor that shapes does not name is whole on each rank. cast: an
     element type for all floating tensors, or a dict of types by name. Commits cast to it, so that subscribers see this type.
     lease: a reader or publisher that is silent for so many seconds counts as lost; at least 0.1. bytes_per_second: this rank
-    sends at most so many over TCP, to all subscribers together; None: no limit. check_bytes: each version has a digest that
+    sends at most so many over TCP, to all subscribers together; None: no limit. memory_bytes: a
+    commit fails if the versions of this rank would take more; at least three times its tiles; None: no limit. check_bytes: each version has a digest that
     subscribers compare, which costs one pass over the arrays.
     Errors, on all ranks: InputError (bad names, arrays, layouts, rules, lease); UnsupportedError (an array on a GPU,
     unreduced axes, a cast between such types); BackendError (another process listens there, a rank is lost).
     """
-    return Publisher(job, endpoint, tensors, rules, shapes, cast, lease, bytes_per_second, check_bytes)
+    return Publisher(job, endpoint, tensors, rules, shapes, cast, lease, bytes_per_second, memory_bytes, check_bytes)
 
 
 def subscribe(job: Any, endpoint: str, tensors: Mapping[str, Any] | None = None, *, rules: str | None = None,
@@ -232,8 +234,8 @@ def subscribe(job: Any, endpoint: str, tensors: Mapping[str, Any] | None = None,
     job: as for publish. endpoint: the publisher's, a path or "host:port". tensors: by name, the Layout that this job wants;
     device r is rank r. Its element type may be another one: this job casts. Or a jax.Array, a jax.ShapeDtypeStruct with a
     sharding or a DTensor that shows the shape, type and sharding; then `into[name]` is a new array like it. Any part of the
-    publisher's tensors may be wanted. rules: in place of tensors, a text whose `target` lines give layouts and names to the
-    publisher's tensors; what they drop is not taken. lease: a process that is silent for so many seconds counts as lost, so
+    publisher's tensors may be wanted. rules: in place of tensors, a text whose `target` lines make tensors of the
+    publisher's: renamed, fused, split, transposed, padded. What they drop is not taken. lease: a process that is silent for so many seconds counts as lost, so
     all ranks make a call within this time of each other. connect_timeout: seconds until the publisher must be there.
     progress: called during an update with the bytes of this rank that have come, and their number in all. arrived: called
     with the name and the array of each tensor when it has come, in the order of the tensors, before the ranks agree on the

@@ -69,9 +69,10 @@ class JaxTensor:
             whole[self._within(box)] = data
         return whole, staged
 
-    def array(self, tile: numpy.ndarray) -> Any:
-        """The jax.Array of this rank's tile, which it copies. Errors: InputError (JAX has 64-bit types off)."""
+    def array(self, flat: numpy.ndarray) -> Any:
+        """The jax.Array of the bytes of this rank's tile, which it copies. Errors: InputError (JAX has 64-bit types off)."""
         import jax
+        tile = flat.view(self.layout.numpy_dtype).reshape(self.layout.tile_shape(self._rank))
         place = functools.partial(jax.sharding.SingleDeviceSharding, memory_kind=self._sharding.memory_kind)
         pieces = [jax.device_put(tile[self._within(_box_of(index, self._shape))].copy(), place(device))
                   for device, index in self._sharding.addressable_devices_indices_map(self._shape).items()]
@@ -147,7 +148,7 @@ class TorchTensor:
             if strangers:
                 raise InputError(f"tensor {name} is on rank {min(strangers)} of torch, which is not in this job", "mismatch")
             ranks = [job.members.index(rank) for rank in ranks]
-        self._name, self._spec = name, spec
+        self._name, self._rank, self._spec = name, job.group.rank, spec
         self._device = like.to_local().device
         self.layout = _specs.layout_of(spec, devices=ranks)
 
@@ -164,11 +165,11 @@ class TorchTensor:
         staged = 0 if local.device.type == "cpu" else local.numel() * local.element_size()
         return local.detach().cpu(), staged
 
-    def array(self, tile: numpy.ndarray) -> Any:
-        """The DTensor of this rank's tile, which it copies."""
+    def array(self, flat: numpy.ndarray) -> Any:
+        """The DTensor of the bytes of this rank's tile, which it copies. numpy need not know the type."""
         from ..torch._versions import DTensor, torch
         meta = self._spec.tensor_meta
-        flat = torch.from_numpy(numpy.array(tile).reshape(-1).view("u1"))
-        local = flat.view(meta.dtype).reshape(tile.shape).to(self._device)
+        bytes_ = torch.from_numpy(numpy.array(flat))
+        local = bytes_.view(meta.dtype).reshape(self.layout.tile_shape(self._rank)).to(self._device)
         return DTensor.from_local(local, self._spec.mesh, self._spec.placements, run_check=False, shape=meta.shape,
                                   stride=meta.stride)
