@@ -3,7 +3,7 @@
 // text       := placements | ("Spec" | "DTensorSpec") "(" placements "on" (shape | "unknown" "shape") ")"   as printed
 // placements := ["(" | "["] [placement {"," placement} [","]] [")" | "]"] [[","] "sharding_shapes" "=" shapes]
 // placement  := kind ["[" place "]"]                  the place of this axis in the order that shards its dimension
-//               in a Spec the commas may be missing: S(0)R
+//               in a Spec the commas may be missing: S(0)R, RS(0)
 // kind       := ("R" | "Replicate") ["(" ")"]
 //             | ("S" | "Shard") "(" ["dim" "="] d ")"
 //             | ("P" | "Partial") ["(" [["reduce_op" "="] reduction] ")"]
@@ -98,7 +98,7 @@ private:
         begin_ = scanner_.place();
         while (!scanner_.at_end() && (close == '\0' || !scanner_.sees(close))) {
             if (close == '\0' && (sees_word("sharding_shapes") || sees_word("on") || scanner_.sees(')'))) break;
-            RESHARD_CHECK(entry());
+            RESHARD_CHECK(entry(spec));
             if (!scanner_.take(',') && !spec) break;
         }
         if (close != '\0') RESHARD_CHECK(scanner_.expect(close));
@@ -227,9 +227,18 @@ private:
         return {};
     }
 
-    Result<void> entry() {
+    // Nothing separates R from the next letter in Spec(RS(1) on ...).
+    std::string_view kind(bool spec) {
         const std::size_t begin = scanner_.place();
         const std::string_view word = scanner_.word();
+        if (!spec || !word.starts_with('R') || word == "Replicate" || word == "RaggedShard") return word;
+        scanner_.move_to(begin + 1);
+        return word.substr(0, 1);
+    }
+
+    Result<void> entry(bool spec) {
+        const std::size_t begin = scanner_.place();
+        const std::string_view word = kind(spec);
         Entry made;
         made.place_in_text = begin;
         Result<void> read;

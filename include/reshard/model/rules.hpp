@@ -72,8 +72,8 @@ struct CheckpointMapping {
 ///            "{" name ":" first ":" n "}" (a number from first on and below n).
 ///
 /// In every part, * and {name} stand for the same as in the target's pattern. A {name:n} in the parts alone makes a
-/// stack of n along a new first dimension. A {name:n} in the target alone makes n tensors, each from a slice. An owner
-/// {name}@axes divides the numbers from 0 to n.
+/// stack of n along a new first dimension. A {name:n} in the target alone makes n tensors, each from a slice. The owner
+/// `{name}@axes` divides the numbers from 0 to n.
 /// `blocks n of pattern` cuts a tensor of blocks (scales) as another tensor at the same end is cut, in every dimension
 /// except the dimension of a stack. Several numbers are one for each dimension.
 /// `heads of n`: n indices are a head, and no head is cut. If there are fewer heads than shards, consecutive shards

@@ -88,6 +88,11 @@ TEST(PrintedUnit, PrintedSpecsOfTensors) {
         EXPECT_EQ(own(Notation::dtensor, text), "x=2,y=4 f32[8@x,16]");
     EXPECT_EQ(own(Notation::dtensor, "Spec(S(1)[1]S(1)[0] on (8, 16))"), "x=2,y=4 f32[8,16@(y,x)]");
     EXPECT_EQ(own(Notation::dtensor, "Spec(P(sum)_S(0, 2) on (8, 16))"), "x=2,y=4 f32[8@y/1,16]{U:x}");
+    EXPECT_EQ(own(Notation::dtensor, "Spec(RS(1) on (8, 16))"), "x=2,y=4 f32[8,16@y]");
+    EXPECT_EQ(own(Notation::dtensor, "Spec(RR on (8, 16))"), "x=2,y=4 f32[8,16]");
+    EXPECT_EQ(own(Notation::dtensor, "Spec(RP(sum) on (8, 16))"), "x=2,y=4 f32[8,16]{U:y}");
+    expect_caret(Notation::dtensor, "Spec(RQ on (8, 16))", 6, "expected a placement");
+    expect_caret(Notation::dtensor, "RS(1)", 0, "expected a placement");
     expect_caret(Notation::dtensor, "Spec(S(0)R on (8, 8))", 14, "the array has (8, 16)");
     expect_caret(Notation::dtensor, "Spec(S(0)R on (8))", 14, "the array has 2");
     expect_caret(Notation::dtensor, "Spec(S(0)R)", 10, "expected 'on'");
