@@ -156,7 +156,7 @@ std::string describe(const DrawnList& list) {
                        list.way ? name(*list.way) : "by price");
 }
 
-void expect_exchange(void expect_exchange(Backend& backend, const DrawnList& list) {
+void expect_exchange(Backend& backend, const DrawnList& list) {
     const std::vector<Drawn>& all = list.arrays;
     std::vector<HaloMove> moves;
     std::vector<Field> fields;

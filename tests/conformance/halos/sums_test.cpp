@@ -141,7 +141,7 @@ std::string describe(const std::vector<Drawn>& list) {
     return words;
 }
 
-void expect_sum(void expect_sum(Backend& backend, const std::vector<Drawn>& all) {
+void expect_sum(Backend& backend, const std::vector<Drawn>& all) {
     std::vector<HaloLayout> layouts;
     std::vector<Field> fields;
     fields.reserve(all.size());
