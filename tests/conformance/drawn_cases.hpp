@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -56,14 +57,16 @@ void expect_each(const DrawnCases<Case>& cases, const Expect& expect) {
     });
 }
 
-/// Runs twice. Each field prepares its memory before a run and knows the right contents after it.
+/// Runs twice. Each field prepares its memory before a run and knows the right contents after it. `in_flight` is called
+/// before each run is waited for.
 template <class Field>
-void expect_two_runs(Bound& bound, std::vector<Field>& fields, Index rank) {
+void expect_two_runs(
+    Bound& bound, std::vector<Field>& fields, Index rank, const std::function<void()>& in_flight = [] {}) {
     for (Index run = 0; run < 2; ++run) {
         for (Field& field : fields) field.prepare(run);
         auto ticket = bound.start();
         ASSERT_TRUE(ticket) << ticket.error().message;
-        EXPECT_FALSE(bound.start());  // one run at a time
+        in_flight();
         const auto done = (*ticket)->wait();
         ASSERT_TRUE(done) << done.error().message;
         for (std::size_t i = 0; i < fields.size(); ++i)
