@@ -1,6 +1,7 @@
 // Checkpoints of safetensors: one file, a folder with an index, of ranks, or of whole or cut tensors.
 #include <algorithm>
 #include <set>
+#include <span>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -147,13 +148,24 @@ Result<Checkpoint> open_ranks(const Found& found) {
     return made;
 }
 
+// Why a folder without .safetensors files is not read. Checkpoints often lie one folder below.
+tl::unexpected<Error> not_read(const Found& found) {
+    if (const auto other = other_folder(found.names))
+        return fail(Code::unsupported, fmt::format("{} is {}", in_quotes(found.path), *other));
+    constexpr std::size_t looked_at = 64;
+    for (const std::string& name : std::span(found.names).first(std::min(found.names.size(), looked_at))) {
+        const std::string below = fmt::format("{}/{}", found.path, name);
+        const auto names = names_in(below);
+        if (const auto other = names ? other_folder(*names) : std::nullopt)
+            return fail(Code::unsupported, fmt::format("{} is {}", in_quotes(below), *other));
+    }
+    return fail(Code::io, fmt::format("{} has no .safetensors file and no zarr.json{}", in_quotes(found.path),
+                                      found.names.empty() ? ": it is empty" : ""));
+}
+
 Result<Checkpoint> open_folder(const Found& found) {
     const std::vector<std::string> names = safetensors_in(found);
-    if (names.empty()) {
-        if (const auto other = other_folder(found.names))
-            return fail(Code::unsupported, fmt::format("{} is {}", in_quotes(found.path), *other));
-        return fail(Code::io, fmt::format("{} has no .safetensors file and no zarr.json", in_quotes(found.path)));
-    }
+    if (names.empty()) return not_read(found);
     Reader reader(found.path, "safetensors files");
     for (const std::string& name : names) RESHARD_CHECK(reader.add(name));
     return reader.made();

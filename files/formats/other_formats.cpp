@@ -21,7 +21,7 @@ struct Known {
     bool of_torch = false;  // the sentence ends with `pickles`
 };
 
-constexpr std::array<Known, 18> known = {
+constexpr std::array<Known, 21> known = {
     {{"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv, "an archive of torch.save before version 1.6",
       true},
      {"GGUF"sv, "a GGUF file, which is not read: convert the model that it was made from"},
@@ -29,6 +29,9 @@ constexpr std::array<Known, 18> known = {
      {"CDF\x01"sv, "a NetCDF file, which is not read: write its arrays as .npy, .zarr or .safetensors"},
      {"CDF\x02"sv, "a NetCDF file, which is not read: write its arrays as .npy, .zarr or .safetensors"},
      {"CDF\x05"sv, "a NetCDF file, which is not read: write its arrays as .npy, .zarr or .safetensors"},
+     {"PAR1"sv, "a Parquet file, which is not read: write its arrays as .npy, .zarr or .safetensors"},
+     {"ARROW1"sv, "an Arrow file, which is not read: write its arrays as .npy, .zarr or .safetensors"},
+     {"7z\xbc\xaf\x27\x1c"sv, "a 7z archive: unpack it first"},
      {"\x93NUMPY"sv, "an .npy file: give it a name that ends in .npy"},
      {"\x1f\x8b"sv, "compressed with gzip: decompress it first"},
      {"\x28\xb5\x2f\xfd"sv, "compressed with zstd: decompress it first"},
@@ -77,7 +80,7 @@ constexpr std::string_view an_orbax =
     "a checkpoint of Orbax (OCDBT), which is not read: restore it with Orbax, and write its arrays as .zarr or "
     ".safetensors";
 
-constexpr std::array<KnownName, 13> known_names = {
+constexpr std::array<KnownName, 15> known_names = {
     {{".metadata", "",
       "a checkpoint of torch.distributed.checkpoint (.distcp), whose .metadata is a pickle: "
       "reshard.distcp.to_safetensors of the Python package, with torch, writes it as .safetensors"},
@@ -93,6 +96,10 @@ constexpr std::array<KnownName, 13> known_names = {
      {"", ".pth", "a folder of archives of torch.save", true},
      {"", ".pt", "a folder of archives of torch.save", true},
      {"pytorch_model", ".bin", "a folder of archives of torch.save", true},
+     {"", ".msgpack",
+      "a folder of msgpack files of Flax, which are not read: load them with Flax and write .safetensors"},
+     {"", ".data-00000-of-00001",
+      "a checkpoint of TensorFlow, which is not read: load it with TensorFlow and write .safetensors"},
      {"", ".gguf", "a folder of GGUF files, which are not read: convert the model that they were made from"},
      {"", ".h5", "a folder of HDF5 files, which are not read: write their arrays as .npy, .zarr or .safetensors"}}};
 

@@ -145,7 +145,8 @@ Result<Index> safetensors_header_bytes(std::string_view start, Index file_bytes)
     for (std::size_t i = 8; i-- > 0;) length = length << 8 | static_cast<unsigned char>(start[i]);
     if (length > static_cast<std::uint64_t>(safetensors_header_max))
         return fail(Code::io,
-                    fmt::format("the header would have {} bytes, and {} are the most", length, safetensors_header_max));
+                    fmt::format("this is no safetensors file: its header would have {} bytes, and {} are the most",
+                                length, safetensors_header_max));
     if (static_cast<Index>(length) > file_bytes - 8)
         return fail(Code::io, fmt::format("the header has {} bytes, and the file ends before", length));
     return static_cast<Index>(length);

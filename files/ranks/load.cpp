@@ -1,5 +1,3 @@
-#include "reshard/files/load.hpp"
-
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -7,6 +5,7 @@
 #include "files/engine/run.hpp"
 #include "files/manifest.hpp"
 #include "files/ranks/question.hpp"
+#include "files/ranks/tiles.hpp"
 #include "files/wanted.hpp"
 #include "src/base/try.hpp"
 
@@ -66,10 +65,7 @@ Result<Loading> prepare(const Backend& backend, const std::string& path, const C
         add_text(hash, fmt::format("{} {}", std::filesystem::path(file.path).filename().string(), file.bytes));
     Wanted& wanted = asked.wanted;
     loading.job.source = std::move(asked.source);
-    for (NewTensor& target : wanted.targets) {
-        RESHARD_CHECK(enough_ranks(backend, *target.layout));
-        target.layout = in_dtype(target.layout, target.dtype);
-    }
+    RESHARD_CHECK(place_targets(wanted.targets, backend));
     RESHARD_TRY(auto& parts, parts_of(loading.job.source, wanted));
     RESHARD_TRY(const auto& worker, reading_bytes(loading.job.source, stretch_bytes_of(options.memory)));
     RESHARD_TRY(const auto& room, room_of(options.memory, worker, options, backend));
@@ -80,22 +76,6 @@ Result<Loading> prepare(const Backend& backend, const std::string& path, const C
     loading.job.granule = 1;  // other ranks read the bytes between
     loading.targets = std::move(wanted.targets);
     return loading;
-}
-
-Result<Loaded> allocated(Backend& backend, const std::vector<NewTensor>& targets) {
-    Loaded loaded;
-    for (const NewTensor& target : targets) {
-        LoadedTile tile{
-            target.name, target.layout, extents(real_tile(*target.layout, target.shape, backend.rank())), nullptr, {}};
-        const auto bytes = static_cast<Index>(tile_count(*target.layout, backend.rank())) * size_of(target.dtype);
-        if (bytes > 0) {
-            RESHARD_ASSIGN(tile.memory, backend.allocate(bytes));
-            tile.bytes = tile.memory->bytes().first(static_cast<std::size_t>(bytes));
-            if (target.padded) std::ranges::fill(tile.bytes, std::byte{0});
-        }
-        loaded.tiles.push_back(std::move(tile));
-    }
-    return loaded;
 }
 
 // The blocks of a round that this rank reads.

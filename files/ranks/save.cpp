@@ -11,8 +11,8 @@
 #include "files/formats/json_text.hpp"
 #include "files/manifest.hpp"
 #include "files/ranks/question.hpp"
+#include "files/ranks/tiles.hpp"
 #include "files/wanted.hpp"
-#include "reshard/files/load.hpp"
 #include "src/base/try.hpp"
 #include "src/model/rules/rule_ends.hpp"
 
@@ -31,35 +31,6 @@ struct Saving {
     Index batch_bytes = 0;                    // of the largest round in files
     std::vector<Index> round_bytes;           // of all ranks in files, by round
 };
-
-Result<std::vector<ListedTensor>> list_of(std::span<const SavedTile> tiles) {
-    std::set<std::string_view> names;
-    std::vector<ListedTensor> list;
-    for (const SavedTile& tile : tiles) {
-        if (!names.insert(tile.name).second)
-            return fail(Code::mismatch, fmt::format("{} is there twice", in_quotes(tile.name)));
-        list.push_back({tile.name, tile.dtype, tile.shape});
-    }
-    return list;
-}
-
-Result<std::vector<RankTensor>> tensors_of(std::span<const SavedTile> tiles, const Wanted& wanted,
-                                           const Backend& backend) {
-    std::vector<RankTensor> tensors;
-    for (std::size_t i = 0; i < tiles.size(); ++i) {
-        const auto& layout = wanted.sources[i].layout;
-        RESHARD_CHECK(enough_ranks(backend, *layout));
-        const std::size_t bytes =
-            tile_count(*layout, backend.rank()) * static_cast<std::size_t>(size_of(layout->dtype));
-        if (bytes != tiles[i].bytes.size())
-            return fail(Code::mismatch, fmt::format("the tile of {} has {} bytes by the rules, and {} are given",
-                                                    in_quotes(tiles[i].name), bytes, tiles[i].bytes.size()));
-        // The bytes are only read, because the exchange goes from tiles to shares.
-        auto* const first = const_cast<std::byte*>(tiles[i].bytes.data());
-        tensors.push_back({layout, {first, bytes}});
-    }
-    return tensors;
-}
 
 Result<std::vector<Part>> parts_of(const Job& job, const Wanted& wanted) {
     std::vector<Part> parts;
@@ -138,7 +109,7 @@ Result<Saving> prepare(const Backend& backend, const std::string& file, std::spa
     Saving saving;
     RESHARD_TRY(const auto& list, list_of(tiles));
     RESHARD_TRY(auto& wanted, wanted_of(with_ends(options.rules, options.form), list, options.casts));
-    RESHARD_ASSIGN(saving.tensors, tensors_of(tiles, wanted, backend));
+    RESHARD_ASSIGN(saving.tensors, tensors_of(tiles, wanted.sources, backend));
     RESHARD_ASSIGN(saving.job.target, new_files({wanted.targets, options, file, {}, {}}));
     RESHARD_CHECK(view_targets(saving.job, wanted));
     for (const StoredTensor& tensor : saving.job.target.what.tensors) saving.job.target_boxes.emplace_back(tensor);
@@ -331,10 +302,7 @@ Result<Saved> save(Backend& backend, const std::string& path, std::span<const Sa
     RESHARD_TRY(const auto& into, company.all_have(new_path(path)));
     const auto& [to, file] = into;
     RESHARD_TRY(auto& saving, company.all_have(prepare(backend, file, tiles, options)));
-    std::string list;
-    for (const SavedTile& tile : tiles)
-        list += fmt::format("{} {}[{}]\n", tile.name, name(tile.dtype), fmt::join(tile.shape, ","));
-    const Hash question = hash_of(options, list + file);
+    const Hash question = hash_of(options, text_of(tiles) + file);
     Hash asked = question;
     add_manner(asked, options);
     RESHARD_CHECK(company.agree(asked.value(), "options, or names, types and shapes of tensors,"));

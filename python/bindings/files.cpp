@@ -1,5 +1,8 @@
 #include "python/bindings/files.hpp"
 
+#include <algorithm>
+
+#include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -26,12 +29,29 @@ files::ConvertOptions options_of(const std::string& rules, const Casts& casts, I
     return options;
 }
 
+// This rank's tile of a tensor, as dense memory.
+files::SavedTile tile_of(const std::string& name, const Array& array, const std::vector<Index>& shape) {
+    expect_host(array, name.c_str());
+    if (!array.row_major())
+        raise({Code::unsupported, "the tile of '" + name + "' does not lie row-major: copy it first"});
+    return {name, array.dtype, shape, {array.bytes, array.size_bytes()}};
+}
+
 nb::object array_of_tile(files::LoadedTile& tile) {
     const nb::capsule owner = keeper_of(std::move(tile.memory));
     return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(tile.bytes.data(), {tile.bytes.size()}, owner));
 }
 
 // The name, element type, shape of this rank's tile, and bytes of each tensor.
+nb::list listed(Result<files::Loaded> loaded) {
+    if (!loaded) raise(loaded.error());
+    nb::list tiles;
+    for (files::LoadedTile& tile : loaded->tiles)
+        tiles.append(nb::make_tuple(tile.name, text_of(name(tile.layout->dtype)), nb::tuple(nb::cast(tile.shape)),
+                                    tile.bytes.empty() ? nb::none() : array_of_tile(tile)));
+    return tiles;
+}
+
 nb::list load(std::uintptr_t address, const std::string& path, const std::string& rules, const std::string& list,
               const Casts& casts, Index memory, Index jobs, bool verify) {
     const auto backend = backend_at(address);
@@ -39,13 +59,33 @@ nb::list load(std::uintptr_t address, const std::string& path, const std::string
     options.verify = verify;
     options.list = unwrap(parse_tensors(list));
     Call::vote(*backend);
-    auto loaded = waiting([&] { return files::load(*backend, path, options); });
-    if (!loaded) raise(loaded.error());
-    nb::list tiles;
-    for (files::LoadedTile& tile : loaded->tiles)
-        tiles.append(nb::make_tuple(tile.name, text_of(name(tile.layout->dtype)), nb::tuple(nb::cast(tile.shape)),
-                                    tile.bytes.empty() ? nb::none() : array_of_tile(tile)));
-    return tiles;
+    return listed(waiting([&] { return files::load(*backend, path, options); }));
+}
+
+// `list`: the tensors of the source. `tiles`: of this rank by name. A tensor that is not among them has no elements
+// here.
+nb::list move_tensors(std::uintptr_t address, const nb::dict& tiles, const std::string& rules, const std::string& list,
+                      const Casts& casts) {
+    const auto backend = backend_at(address);
+    const auto options = options_of(rules, casts, 0, 0);
+    std::vector<Array> held;
+    std::vector<files::SavedTile> given;
+    for (const ListedTensor& tensor : unwrap(parse_tensors(list))) {
+        given.push_back({tensor.name, tensor.dtype, tensor.shape, {}});
+        if (!tiles.contains(tensor.name.c_str())) continue;
+        held.push_back(array_of(tiles[tensor.name.c_str()], tensor.name.c_str(), Access::read));
+        given.back() = tile_of(tensor.name, held.back(), tensor.shape);
+        if (given.back().dtype != tensor.dtype)
+            raise({Code::mismatch, fmt::format("the tile of '{}' is {}, and the list says {}", tensor.name,
+                                               name(given.back().dtype), name(tensor.dtype))});
+    }
+    for (auto entry = tiles.begin(); held.size() < tiles.size() && entry != tiles.end(); ++entry) {
+        const std::string key = nb::str((*entry).first).c_str();
+        if (std::ranges::find(given, key, &files::SavedTile::name) == given.end())
+            raise({Code::mismatch, fmt::format("the list has no tensor '{}'", key)});
+    }
+    Call::vote(*backend);
+    return listed(waiting([&] { return files::move_tensors(*backend, given, options); }));
 }
 
 // The whole shapes of the tensors, and this rank's tiles as dense memory.
@@ -61,10 +101,7 @@ void save(std::uintptr_t address, const std::string& path, const std::vector<std
     options.form = form.empty() ? files::form_of_path(path) : unwrap(files::parse_form(form));
     for (std::size_t i = 0; i < names.size(); ++i) {
         held.push_back(array_of(arrays[i], names[i].c_str(), Access::read));
-        expect_host(held.back(), names[i].c_str());
-        if (!held.back().row_major())
-            raise({Code::unsupported, "the tile of '" + names[i] + "' does not lie row-major: copy it first"});
-        tiles.push_back({names[i], held.back().dtype, shapes[i], {held.back().bytes, held.back().size_bytes()}});
+        tiles.push_back(tile_of(names[i], held.back(), shapes[i]));
     }
     Call::vote(*backend);
     auto saved = waiting([&] { return files::save(*backend, path, tiles, options); });
@@ -75,6 +112,7 @@ void save(std::uintptr_t address, const std::string& path, const std::vector<std
 
 void add_files(nb::module_& module) {
     module.def("load", load, "address"_a, "path"_a, "rules"_a, "list"_a, "casts"_a, "memory"_a, "jobs"_a, "verify"_a);
+    module.def("move_tensors", move_tensors, "address"_a, "tiles"_a, "rules"_a, "list"_a, "casts"_a);
     module.def("save", save, "address"_a, "path"_a, "names"_a, "shapes"_a, "arrays"_a, "form"_a, "rules"_a, "casts"_a,
                "memory"_a, "jobs"_a, "verify"_a, "resume"_a);
 }

@@ -15,7 +15,7 @@ from ._core import (Alternative, Capabilities, DeviceMemory, Digest, Explanation
                     measure_work, notations, parse_layout, parse_mesh, planning_rules, portable, program_generators, schedule,
                     synthesize, synthesize_list, translate)
 from ._local import Local, local
-from .checkpoints import load, save
+from .checkpoints import load, move_tensors, save
 from .digests import DigestKeys
 from .errors import BackendError, Error, InfeasibleError, InputError, UnsupportedError
 from .pipelines import pipeline_of_rows
@@ -27,7 +27,7 @@ from .tiles import empty_tile, join, split
 __all__ = ["Alternative", "BackendError", "Capabilities", "DeviceMemory", "Digest", "DigestKeys", "Error", "Explanation",
            "InfeasibleError", "InputError", "Layout", "ListPlan", "Local", "Machine", "Mesh", "CheckpointMapping", "Operation", "PieceChoice", "Plan",
            "Program", "RowSchedule", "Runner", "Schedule", "ScheduledActivity", "Split", "Step", "TaskPiece", "TaskRun", "TileProgram", "UnsupportedError", "WorkTimes", "choose_pieces", "empty_tile",
-           "errors", "explain", "join", "live", "load", "local", "measure_work", "mpi", "nccl", "notations", "parse_layout",
+           "errors", "explain", "join", "live", "load", "local", "measure_work", "move_tensors", "mpi", "nccl", "notations", "parse_layout",
            "parse_mesh", "pipeline_of_rows", "planning_rules", "portable", "program_generators", "row_dtype", "save", "schedule", "schedule_rows", "split", "synthesize",
            "synthesize_list", "translate"]
 

@@ -1,22 +1,24 @@
-"""Checkpoints between files and the ranks of an MPI communicator. Each byte is read or written once by all ranks together.
+"""Models on the ranks of an MPI communicator: from files, to files, and from one sharding to another in memory. All ranks
+together read or write each byte of a file once.
 
     from mpi4py import MPI
     import reshard
     tiles = reshard.load(MPI.COMM_WORLD, "model", "target tp=8\\n*.q_proj.weight = [tp, -]\\notherwise = -")
     reshard.save(MPI.COMM_WORLD, "again", tiles, "source tp=8\\n*.q_proj.weight = [tp, -]\\notherwise = -", shapes=shapes)
+    again = reshard.move_tensors(MPI.COMM_WORLD, tiles, "source tp=8\\n...\\ntarget tp=4\\n...", tensors)
 
 The forms and the rules are the same as for `reshard convert`; see docs/checkpoints.md."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy
 
 from . import mpi
-from .dtypes import name_of, numpy_dtype
+from .dtypes import layout_name_of, name_of, numpy_dtype
 from .errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -38,6 +40,18 @@ def _casts(cast: Any) -> list[tuple[str, str]]:
             for pattern, dtype in (cast.items() if isinstance(cast, Mapping) else [("*", cast)])]
 
 
+def _tiles(listed: Any) -> dict[str, numpy.ndarray]:
+    tiles = {}
+    for name, dtype, shape, raw in listed:
+        kind = numpy_dtype(dtype)
+        tiles[name] = numpy.empty(shape, kind) if raw is None else raw.view(kind).reshape(shape)
+    return tiles
+
+
+def _dense(tile: Any) -> Any:
+    return numpy.ascontiguousarray(tile) if isinstance(tile, numpy.ndarray) and tile.ndim else tile
+
+
 @mpi._collective("prepare")
 def load(comm: MPI.Comm, path: str | os.PathLike[str], rules: str = "", *, list: str = "", cast: Any = None,
          memory: int = 1 << 28, jobs: int = 0, verify: bool = False) -> dict[str, numpy.ndarray]:
@@ -56,12 +70,28 @@ def load(comm: MPI.Comm, path: str | os.PathLike[str], rules: str = "", *, list:
     UnsupportedError.
     """
     module, address = _module(comm)
-    tiles = {}
-    for name, dtype, shape, raw in module.load(address, os.fspath(path), rules, list, _casts(cast), memory, jobs,
-                                                verify):
-        kind = numpy_dtype(dtype)
-        tiles[name] = numpy.empty(shape, kind) if raw is None else raw.view(kind).reshape(shape)
-    return tiles
+    return _tiles(module.load(address, os.fspath(path), rules, list, _casts(cast), memory, jobs, verify))
+
+
+@mpi._collective("prepare")
+def move_tensors(comm: MPI.Comm, tiles: Mapping[str, Any], rules: str, tensors: str | Iterable[tuple[str, Any, Sequence[int]]], *,
+                 cast: Any = None) -> dict[str, numpy.ndarray]:
+    """Moves a model in memory, by rules: returns the tiles of this rank by name, in memory that peers reach. Collective.
+
+    tiles: name -> tile of this rank at the source, row-major on the host. Tensors that the rank has no part of may be absent.
+    rules: `source` and `target` lines with a mesh each, then layouts. Rules rename, fuse, split, transpose, cast and pad.
+    tensors: the whole tensors at the source: lines `name dtype[shape]`, or triples of name, dtype and shape.
+    cast: as load. Plans move each part from tile to tile: elements are copied once and cast on the way. Padding is 0.
+    Errors, on all ranks before a byte moves: InputError (rules; tiles of another size or dtype, or not among the tensors; too
+    few ranks; rules, tensors or casts that differ), UnsupportedError (an array on a device). BackendError: a peer failed.
+    """
+    module, address = _module(comm)
+    if not isinstance(tiles, Mapping):
+        raise TypeError(f"`tiles` is a dict by the names of tensors, not {type(tiles).__name__}")
+    lines = tensors if isinstance(tensors, str) else "".join(
+        f"{name} {layout_name_of(dtype)}[{','.join(map(str, shape))}]\n" for name, dtype, shape in tensors)
+    held = {name: _dense(tile) for name, tile in tiles.items()}
+    return _tiles(module.move_tensors(address, held, rules, lines, _casts(cast)))
 
 
 @mpi._collective("prepare")
@@ -84,8 +114,7 @@ def save(comm: MPI.Comm, path: str | os.PathLike[str], tiles: Mapping[str, Any],
     for mapping, name in ((tiles, "tiles"), ({} if shapes is None else shapes, "shapes")):
         if not isinstance(mapping, Mapping):
             raise TypeError(f"`{name}` is a dict by the names of tensors, not {type(mapping).__name__}")
-    arrays = [numpy.ascontiguousarray(tile) if isinstance(tile, numpy.ndarray) and tile.ndim else tile
-              for tile in tiles.values()]
+    arrays = [_dense(tile) for tile in tiles.values()]
     for name, array in zip(tiles, arrays):
         if not hasattr(array, "shape"):
             raise TypeError(f"the tile of `{name}` is an array, not {type(array).__name__}")
@@ -94,4 +123,4 @@ def save(comm: MPI.Comm, path: str | os.PathLike[str], tiles: Mapping[str, Any],
                 verify, resume)
 
 
-__all__ = ["load", "save"]
+__all__ = ["load", "move_tensors", "save"]

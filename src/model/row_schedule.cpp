@@ -1,13 +1,14 @@
 // The rows of a list. Equal questions are kept once, with their ends as one array.
 #include <algorithm>
+#include <tuple>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "reshard/planner/normalize_devices.hpp"
-#include "reshard/planner/view.hpp"
 #include "src/base/hash.hpp"
 #include "src/base/try.hpp"
+#include "src/model/part_ends.hpp"
 #include "src/model/rows.hpp"
 #include "src/schedule/exchange.hpp"
 
@@ -15,40 +16,17 @@ namespace reshard {
 
 namespace {
 
-// One end of a question: the array, and the storage of its tiles.
+// One end of a question, and the storages of its tiles by rank. If empty, tiles are parts of dense, row-major tiles.
 struct End {
-    Layout array;
-    std::optional<TensorPart> part = {};  // of a tensor; empty: the array is the tensor
-    std::vector<std::optional<std::size_t>> dims =
-        {};                              // for a part: the tensor's dimension for each dimension of the array
-    std::vector<Storage> storages = {};  // by rank; empty: row-major
+    PartEnd end;
+    std::vector<Storage> storages = {};
 };
 
-Index own_indices_before(const Side& side, Index index) {
-    Index before = 0;
-    for (const Interval& interval : side.intervals)
-        before += std::clamp(index, interval.begin, interval.end) - interval.begin;
-    return before;
-}
-
-// Returns the array's storage on `rank`. It begins at the tensor tile's first element in the box.
-Storage storage_on(const End& end, const Tile& array, Index rank) {
-    if (!end.storages.empty()) return end.storages[static_cast<std::size_t>(rank)];
-    if (!end.part) return row_major(array);
-    const Tile whole = tile(*end.part->layout, rank);
-    const Storage dense = row_major(whole);
-    const Box& box = end.part->box ? *end.part->box : Box{};  // all of the tensor
-    Storage storage;
-    for (std::size_t k = 0; k < box.size(); ++k)
-        storage.offset += own_indices_before(whole[k], box[k].begin) * dense.strides[k];
-    for (const auto& dim : end.dims) storage.strides.push_back(dim ? dense.strides[*dim] : 0);
-    return storage;
-}
-
 Slot slot_on(const End& end, BufferId buffer, Index rank) {
-    Tile held = tile(end.array, rank);
+    Tile held = tile(end.end.array, rank);
     if (count(held) == 0) return {buffer, 0, std::move(held), {}};
-    Storage storage = storage_on(end, held, rank);
+    Storage storage =
+        end.storages.empty() ? end.end.storage_on(held, rank) : end.storages[static_cast<std::size_t>(rank)];
     return {buffer, 0, std::move(held), std::move(storage)};
 }
 
@@ -73,97 +51,19 @@ bool operator==(const TensorPart& a, const TensorPart& b) {
 
 namespace {
 
-// Puts the dimensions of a part in its order.
-Result<Layout> ordered(Layout array, std::span<const std::size_t> order) {
-    if (order.empty()) return array;
-    std::vector<Dim> dims;
-    for (std::size_t k = 0; k < array.dims.size(); ++k)
-        if (order.size() != array.dims.size() || std::ranges::count(order, k) != 1)
-            return fail(Code::mismatch, "the order of a part does not name each dimension once");
-    for (const std::size_t k : order) dims.push_back(std::move(array.dims[k]));
-    array.dims = std::move(dims);
-    return array;
-}
-
-}  // namespace
-
-Result<Layout> layout_of(const TensorPart& part) {
-    Layout inner = *part.layout;
-    if (!part.box) return ordered(std::move(inner), part.order);
-    if (part.box->size() != inner.dims.size())
-        return fail(Code::mismatch,
-                    fmt::format("the box has {} dimensions, the tensor {}", part.box->size(), inner.dims.size()));
-    for (std::size_t k = 0; k < inner.dims.size(); ++k) {
-        const Interval& cut = (*part.box)[k];
-        Dim& dim = inner.dims[k];
-        if (cut.begin < 0 || cut.end < cut.begin || cut.end > dim.extent)
-            return fail(Code::mismatch, fmt::format("the box has indices {}:{} of dimension {}, which has {}",
-                                                    cut.begin, cut.end, k, dim.extent));
-        if (cut.size() == dim.extent) continue;
-        std::vector<Dim::Piece> pieces;
-        for (const Dim::Piece& piece : pieces_of(dim)) {
-            const Index end = std::clamp(piece.end, cut.begin, cut.end) - cut.begin;
-            if (end > (pieces.empty() ? 0 : pieces.back().end)) pieces.push_back({end, piece.shard});
-        }
-        dim = Dim(cut.size(), dim.atoms, std::move(pieces));
-        make_canonical(dim);
-    }
-    return ordered(std::move(inner), part.order);
-}
-
-namespace {
-
 using Question = RowSchedule::Question;
 
-// Gives both arrays the same dimensions. If only one end has a dimension of extent 1, the other end gets it too.
-// Returns false if other extents differ.
-bool align(End& source, End& target) {
-    const std::vector<Dim> left = std::exchange(source.array.dims, {});
-    const std::vector<Dim> right = std::exchange(target.array.dims, {});
-    const auto take = [](End& end, const std::vector<Dim>& dims, std::size_t& next, bool there) {
-        const bool ordered = end.part && !end.part->order.empty();
-        end.dims.push_back(there ? std::optional(ordered ? end.part->order[next] : next) : std::nullopt);
-        end.array.dims.push_back(there ? dims[next++] : Dim(1));
-    };
-    for (std::size_t i = 0, j = 0; i < left.size() || j < right.size();) {
-        const bool both = i < left.size() && j < right.size() && left[i].extent == right[j].extent;
-        const bool from_left = both || (i < left.size() && left[i].extent == 1);
-        const bool from_right = both || (!from_left && j < right.size() && right[j].extent == 1);
-        if (!from_left && !from_right) return false;
-        take(source, left, i, from_left);
-        take(target, right, j, from_right);
-    }
-    return true;
+Result<Question> understood(const PartProblem& parts) {
+    RESHARD_TRY(auto& ends, ends_of(parts));
+    Layout& source = ends.source.array;
+    Layout& target = ends.target.array;
+    std::tie(source, target) = normalized_devices(source, target);
+    return Question{{std::move(ends.source)}, {std::move(ends.target)}};
 }
-
-bool is_part(const TensorPart& part) { return part.box || !part.order.empty(); }
-
-Result<Question> understood(const TensorPart& from, const TensorPart& to) {
-    for (const TensorPart* part : {&from, &to}) RESHARD_CHECK(copies_only(*part->layout));
-    RESHARD_TRY(auto& source, layout_of(from));
-    RESHARD_TRY(auto& target, layout_of(to));
-    Question question{{source}, {target}};
-    const bool parts = is_part(from) || is_part(to);
-    if (is_part(from)) question.source.part = from;
-    if (is_part(to)) question.target.part = to;
-    if (source.dtype != target.dtype || !align(question.source, question.target)) {
-        if (parts) return fail(Code::mismatch, "the parts differ in element type, or in other extents than 1");
-        if (source.dtype != target.dtype)
-            return fail(Code::mismatch, fmt::format("element types differ: {} and {}; rows move bytes and cast nothing",
-                                                    name(source.dtype), name(target.dtype)));
-        RESHARD_TRY(auto& ends, in_common_view(source, target));
-        question = {{std::move(ends.first)}, {std::move(ends.second)}};
-    }
-    std::tie(question.source.array, question.target.array) =
-        normalized_devices(question.source.array, question.target.array);
-    return question;
-}
-
-Result<Question> understood(const PartProblem& parts) { return understood(parts.source, parts.target); }
 
 Result<Question> understood(const Problem& problem) {
-    return understood({std::make_shared<const Layout>(problem.source)},
-                      {std::make_shared<const Layout>(problem.target)});
+    return understood(PartProblem{{std::make_shared<const Layout>(problem.source)},
+                                  {std::make_shared<const Layout>(problem.target)}});
 }
 
 // Checks that each rank of the layout has a storage, and that all offsets fit 64 bits.
@@ -259,8 +159,8 @@ Result<RowSchedule> RowSchedule::make_list(std::span<const Asked> list) {
         auto question = understood(list[i]);
         if (!question) return fail(question.error().code, fmt::format("array {}: {}", i, question.error().message));
         known.emplace(hash.state, i);
-        made.ranks_ =
-            std::max({made.ranks_, world_size(question->source.array.mesh), world_size(question->target.array.mesh)});
+        made.ranks_ = std::max(
+            {made.ranks_, world_size(question->source.end.array.mesh), world_size(question->target.end.array.mesh)});
         made.question_of_.push_back(static_cast<std::uint32_t>(made.questions_.size()));
         made.questions_.push_back(std::make_shared<const Question>(*std::move(question)));
     }
@@ -292,8 +192,8 @@ namespace {
 // Returns the rows of one question, as array 0.
 template <class AnyRow>
 void append_question(const Question& question, Index rank, RowSide side, std::vector<AnyRow>& rows) {
-    const Layout& source = question.source.array;
-    const Layout& target = question.target.array;
+    const Layout& source = question.source.end.array;
+    const Layout& target = question.target.end.array;
     const bool sends = side == RowSide::send;
     if (!position_of(sends ? source.mesh : target.mesh, rank)) return;
     const Slot own =

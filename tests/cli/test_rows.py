@@ -166,6 +166,8 @@ class Rows(tool.Case):
         self.assertIn("must be reduced first", self.refused("--mesh", "x=2", "f32[8]{U:x}", "f32[8]"))
         self.assertIn("no option chooses another plan", self.refused(*plain, "--objective", "bytes"))
         self.assertIn("no option chooses another plan", self.refused(*plain, "--backend", "local"))
+        self.assertIn("cast nothing", self.refused("--mesh", "x=2", "f32[8@x]", "bf16[8]"))
+        self.assertIn("--rows move bytes and cast nothing", self.refused("--cast", "--mesh", "x=2", "f32[8@x]", "bf16[8]"))
         self.assertIn("--rules requires --list", self.refused(*plain, "--rules", self.write("r", "")))
         self.assertIn("not in {send,receive}", self.refused(*plain, "--side", "both"))
         tensors = self.write("list", "a u8[4]\nb u8[4]\n")

@@ -28,6 +28,70 @@ class FieldRules(suite.Case):
         self.runs("convert", "ranks", "back.safetensors", "--list", "list", "--rules", self.text("back", rules))
         self.assert_tensors(files.read(self.path("back.safetensors"))[0], tensors)
 
+    def padded(self, array, rows):
+        return np.concatenate([array, np.zeros((rows - len(array), *array.shape[1:]), array.dtype)])
+
+    def test_halves_of_an_mlp_that_are_padded(self):
+        """An inner size that the ranks do not divide: gate and up are padded by themselves, alone and in a stack of experts."""
+        tensors = {f"e.{e}.{part}": self.draw(13, 4) for e in range(3) for part in ("gate", "up")}
+        rules = "target tp=4\nw13 = [-, tp pad 0 to multiple of tp*2, -] <- e.{e:3}.gate + e.{e:3}.up\n"
+        whole = [[self.padded(tensors[f"e.{e}.{part}"], 16) for part in ("gate", "up")] for e in range(3)]
+        for rank, found in enumerate(self.moved(tensors, rules)):
+            own = [np.concatenate([np.split(half, 4)[rank] for half in halves]) for halves in whole]
+            self.assert_tensors(found, {"w13": np.stack(own)})
+        self.assert_back(tensors, "w13 bf16[3,32,4]\n", (
+            "source tp=4\nw13 = [-, tp{16,16}, -]\ntarget file=1\ne.{e:3}.gate = - <- w13[{e}, 0:13, :]\n"
+            "e.{e:3}.up = - <- w13[{e}, 16:-3, :]\n"))
+
+    def test_scales_of_a_padded_mlp(self):
+        """Each half has 3 blocks of 4 rows, padded to 4. Its scales are padded, too."""
+        tensors = {"gate": self.draw(12, 8, dtype="F8_E4M3"), "up": self.draw(12, 8, dtype="F8_E4M3"),
+                   "gate_scale": self.draw(3, 2, dtype="F32"), "up_scale": self.draw(3, 2, dtype="F32")}
+        rules = ("target tp=4\nw13 = [tp pad 0 to multiple of tp*4, -] <- gate + up\n"
+                 "w13_scale = blocks 4,4 of w13 <- gate_scale + up_scale\n")
+        for rank, found in enumerate(self.moved(tensors, rules)):
+            own = lambda end, rows: np.concatenate([np.split(self.padded(tensors[half + end], rows), 4)[rank]
+                                                    for half in ("gate", "up")])
+            self.assert_tensors(found, {"w13": own("", 16), "w13_scale": own("_scale", 4)})
+        self.text("wrong", rules.replace("gate_scale + up", "gate_scale ++ up"))
+        self.assertIn("line 3 of the rules: 'w13' pads its parts", self.refused(
+            "convert", "model.safetensors", "no", "--to", "ranks", "--rules", "wrong"))
+
+    def test_heads_that_are_padded_and_shared(self):
+        """3 query heads become 4 on 4 ranks, and 1 kv head becomes 2, each on two ranks."""
+        q, k = self.draw(24, 3), self.draw(8, 3)
+        line = "qk = [tp pad 0 to multiple of 16 heads of 8, -] <- q + k\n"
+        for rank, found in enumerate(self.moved({"q": q, "k": k}, f"target tp=4\n{line}")):
+            own = [np.split(self.padded(q, 32), 4)[rank], np.split(self.padded(k, 16), 2)[rank // 2]]
+            self.assert_tensors(found, {"qk": np.concatenate(own)})
+
+    def test_halves_with_cuts_of_their_own(self):
+        """Each part is cut as the text says: balanced, by shares, or block-cyclic."""
+        tensors = {"gate": self.draw(14, 3), "up": self.draw(14, 3)}
+        cuts = {"[balanced]": lambda half, rank: np.array_split(half, 3)[rank],
+                "[2,4,8]": lambda half, rank: np.split(half, (2, 6))[rank],
+                "/2": lambda half, rank: half[np.arange(14) // 2 % 3 == rank]}
+        for number, (cut, part) in enumerate(cuts.items()):
+            files.write(self.path("model.safetensors"), tensors)
+            rules = self.text("rules", f"target tp=3\nw = [tp{cut}, -] <- gate + up\n")
+            self.runs("convert", "model.safetensors", f"cut{number}", "--to", "ranks", "--rules", rules)
+            for rank, found in enumerate(files.read_ranks(self.path(f"cut{number}"))):
+                self.assert_tensors(found, {"w": np.concatenate([part(half, rank) for half in tensors.values()])})
+
+    def test_layers_that_are_stacked_in_the_second_dimension(self):
+        """MaxText's scanned layers: [D, layers, F]."""
+        tensors = {f"l.{n}.w": self.draw(8, 6) for n in range(4)}
+        for rank, found in enumerate(self.moved(tensors, "target fsdp=2\nw = [fsdp, -, -] <- l.{n:4}.w along 1\n")):
+            self.assert_tensors(found, {"w": np.split(np.stack(list(tensors.values()), 1), 2)[rank]})
+        self.assert_back(tensors, "w bf16[8,4,6]\n", (
+            "source fsdp=2\nw = [fsdp, -, -]\ntarget file=1\nl.{n:4}.w = - <- w[:, {n}, :]\n"))
+
+    def test_heads_in_a_dimension_of_their_own(self):
+        """MaxText's [D, heads, 8] to Hugging Face's [heads * 8, D]."""
+        w = self.draw(6, 4, 8)
+        found = self.moved({"w": w}, "target tp=2\nq = [tp heads of 8, -] <- w shape(6,32).T\n")
+        self.assert_tensors(found[1], {"q": w.reshape(6, 32).T[16:]})
+
     def test_groups_of_states_that_ranks_share(self):
         """vllm#13660: a Mamba2 with 2 groups on 4 ranks. Two ranks share a group of B and C."""
         w = self.draw(2 * 64 + 2 * 32 + 8, 6)

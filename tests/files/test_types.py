@@ -148,18 +148,24 @@ class Types(suite.Case):
 
     def test_what_the_words_say(self):
         for name, start, words in (("a.gguf", b"GGUF\3\0\0\0", "GGUF"), ("a.h5", b"\x89HDF\r\n\x1a\n", "HDF5"),
-                                   ("a.nc", b"CDF\1\0\0\0\0", "NetCDF"), ("a.nc4", b"CDF\5\0\0\0\0", "NetCDF")):
+                                   ("a.nc", b"CDF\1\0\0\0\0", "NetCDF"), ("a.nc4", b"CDF\5\0\0\0\0", "NetCDF"),
+                                   ("a.parquet", b"PAR1\x15\4\x15\x10", "Parquet"), ("a.onnx", b"\x08\7\x12\7pytorch", "no safetensors file")):
             with open(self.path(name), "wb") as file:
                 file.write(start + bytes(64))
             self.assertIn(words, self.refused("inspect", name))
         for name, words in (("__0_0.distcp", "reshard.distcp.to_safetensors"), ("_METADATA", "Orbax"),
                             ("_CHECKPOINT_METADATA", "Orbax"), ("ocdbt.process_0", "Orbax"), ("manifest.ocdbt", "OCDBT"),
-                            ("x.gguf", "GGUF"), ("x.nc", "NetCDF"), (".zgroup", "group"), ("x.h5", "HDF5")):
+                            ("x.gguf", "GGUF"), ("x.nc", "NetCDF"), (".zgroup", "group"), ("x.h5", "HDF5"),
+                            ("x.msgpack", "Flax"), ("m.data-00000-of-00001", "TensorFlow")):
             folder = self.path("f" + name)
             os.mkdir(folder)
-            with open(os.path.join(folder, name), "wb") as file:
-                file.write(b"x")
-            self.assertIn(words, self.refused("inspect", folder))
+            self.assertIn("no zarr.json: it is empty", self.refused("inspect", folder))
+            os.mkdir(os.path.join(folder, "below"))
+            self.assertIn("no .safetensors file", self.refused("inspect", folder))
+            for where in ("below", "."):
+                with open(os.path.join(folder, where, name), "wb") as file:
+                    file.write(b"x")
+                self.assertIn(words, self.refused("inspect", folder))
 
 
 if __name__ == "__main__":

@@ -222,6 +222,27 @@ class Ranks(unittest.TestCase):
         ])
         self.assertEqual(reshard.load(**reading)["w"].tobytes(), self.wanted.tobytes())
 
+    def test_models(self):
+        moving = {"comm": self.comm, "tiles": {"w": self.tile}, "tensors": [("w", self.tile.dtype, (48, 32))],
+                  "rules": "source x=2,y=2\nw = [(x,y), -]\ntarget x=2,y=2\nw = [-, (y,x)]"}
+        self.table(reshard.move_tensors, moving, [
+            ({"tiles": None}, TypeError),
+            ({"tiles": {"w": 3}}, TypeError),
+            ({"tiles": {}}, reshard.InputError),
+            ({"tiles": {"w": self.tile, "v": self.tile}}, reshard.InputError),
+            ({"tiles": {"w": self.tile[1:]}}, reshard.InputError),
+            ({"tiles": {"w": NotRowMajor(self.tile)}}, reshard.UnsupportedError),
+            ({"tiles": {3: self.tile}}, (TypeError, reshard.InputError)),
+            ({"tensors": 3}, TypeError),
+            ({"tensors": "w f32"}, reshard.InputError),
+            ({"tensors": [("w", "i16", (48, 32))]}, reshard.InputError),
+            ({"rules": 3}, TypeError),
+            ({"rules": "source x=4\notherwise = -"}, reshard.InputError),
+            ({"cast": "f99"}, reshard.InputError),
+            ({"only": ("comm", "tiles")}, TypeError),
+        ])
+        self.assertEqual(reshard.move_tensors(**moving)["w"].tobytes(), self.wanted.tobytes())
+
     def test_the_first_call_on_a_communicator(self):
         rows = [(reshard.mpi.allocate, (self.source,), (3.5,)), (reshard.mpi.allocate, (self.source,), ()),
                 (reshard.mpi.allocate, ((2, 3), "f4"), ((2, 3), "f99")),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "files/formats/zarr_elements.hpp"
 #include "reshard/padding.hpp"
@@ -59,11 +60,23 @@ Result<std::vector<Index>> parse_order(const std::string& text) {
     return order;
 }
 
-// The bytes of an element, from text as JSON or zarr writes it: 0, -1.5, true, NaN, 0x7fc00000, [0,1].
+// NaN and the infinities as zarr spells them.
+std::string spelled_as_zarr(const std::string& text) {
+    for (const auto& [given, spelled] :
+         {std::pair("nan", "NaN"), {"inf", "Infinity"}, {"-inf", "-Infinity"}, {"infinity", "Infinity"}})
+        if (text == given) return spelled;
+    return text;
+}
+
+// The bytes of an element, from text as JSON or zarr writes it.
 Result<std::vector<std::byte>> parse_element(DType dtype, const std::string& text) {
     const files::Json json = files::Json::parse(text, nullptr, false);
-    const auto bytes = files::fill_bytes({dtype, {}, false}, json.is_discarded() ? files::Json(text) : json);
-    if (!bytes) return fail(Code::mismatch, fmt::format("'{}' is no {}", text.substr(0, 40), name(dtype)));
+    const auto bytes =
+        files::fill_bytes({dtype, {}, false}, json.is_discarded() ? files::Json(spelled_as_zarr(text)) : json);
+    if (!bytes)
+        return fail(Code::mismatch, fmt::format("'{}' is no {}; an element is written 0, -1.5, true, nan, -inf, "
+                                                "0x7fc0 (its bits) or [0,1] (a complex number)",
+                                                text.substr(0, 40), name(dtype)));
     const auto* const first = reinterpret_cast<const std::byte*>(bytes->data());
     return std::vector<std::byte>(first, first + bytes->size());
 }
@@ -151,6 +164,15 @@ Index rank_count(const Problem& problem) {
     return std::max(world_size(problem.source.mesh), world_size(problem.target.mesh));
 }
 
+// As to_common_shape. Its error names the option that other extents need.
+Result<Problem> as_one_shape(const Problem& ends, const Question& question) {
+    auto made = to_common_shape(ends);
+    const bool extents = ends.source.dims.size() == ends.target.dims.size() && !question.pad;
+    if (!made && extents && made.error().code == Code::mismatch && shape(ends.source) != shape(ends.target))
+        made.error().message += "; a move pads or strips if the option pad has a value";
+    return made;
+}
+
 Result<Request> understand(const Question& question) {
     Request asked;
     RESHARD_ASSIGN(asked.written, read_problem(question));
@@ -166,7 +188,7 @@ Result<Request> understand(const Question& question) {
         RESHARD_ASSIGN(asked.changes.fill, in("pad", parse_element(ends.target.dtype, *question.pad)));
         RESHARD_ASSIGN(ends, in("pad", common_extents(ends.source, ends.target)));
     }
-    RESHARD_ASSIGN(asked.problem, in("source and target", to_common_shape(ends)));
+    RESHARD_ASSIGN(asked.problem, in("source and target", as_one_shape(ends, question)));
     asked.note = note_on(ends);
     RESHARD_CHECK(read_options(question, asked.options));
     asked.changes.cast = asked.options.cast;

@@ -68,4 +68,15 @@ struct Saved {
 [[nodiscard]] Result<Saved> save(Backend& backend, const std::string& path, std::span<const SavedTile> tiles,
                                  const ConvertOptions& options);
 
+/// Moves the tensors of a model in memory, between the ends that `source` and `target` lines of the rules describe.
+/// Collective. `tiles` has all tensors of the source end on every rank; a tile is empty if the rank holds nothing of
+/// it. Each rank gets its tiles of the target end, in memory of the backend. The plans of synthesize move each part
+/// from tile to tile, so elements are copied once and cast on the way. Padding is 0. Uses these options, which must be
+/// equal on all ranks: rules, casts. Errors, on all ranks and with the reason of the first failed rank: as apply_rules;
+/// usage (rules without both ends); mismatch (tiles of another size than the rules say, tensors or options that differ
+/// between ranks, rules for more ranks than the backend has); unsupported (a cast between types that files do not cast,
+/// a device's memory); backend.
+[[nodiscard]] Result<Loaded> move_tensors(Backend& backend, std::span<const SavedTile> tiles,
+                                          const ConvertOptions& options);
+
 }  // namespace reshard::files

@@ -57,10 +57,11 @@ struct CheckpointMapping {
 ///       | ["also"] pattern "=" layout [cast] "<-" from    target only: made of tensors with other names
 ///       | "drop" pattern                                  target only: tensors that are not moved
 /// from := part {("+" | "++") part} ["along" dimension] ["in" n "groups"];   + each part is cut by itself, ++ the whole
-/// part := pattern ["shape" "(" extent {"," extent} ")"] ["[" slice {"," slice} "]" [".T"]]
-///         ["permute" "(" dimension {"," dimension} ")"];
+/// part := pattern ["shape" "(" extent {"," extent} ")"] ["[" slice {"," slice} "]"]
+///         [".T" | "permute" "(" dimension {"," dimension} ")"];   .T is permute(1,0), behind a shape or slices
 /// extent := n | ":" | "-1";   the extent of the dimension at the same place; all that the others leave
 /// slice := [from] ":" [to] [":" step] | from ":" to "of" period ["in" [from] ":" [to]] | index | "{" name "}"
+///          from, to and index may be negative and then count from the end, but not with a period
 /// cast := "as" dtype;                                      target only
 /// layout := "-" | "[" [entry {"," entry}] "]" | "blocks" n {"," n} "of" pattern
 ///         | "[" "(" entry {"," entry} ")" "@" axes ["[" n {"," n} "]"] "]"             each tile flattened, in units
@@ -72,13 +73,15 @@ struct CheckpointMapping {
 ///            "{" name ":" first ":" n "}" (a number from first on and below n).
 ///
 /// In every part, * and {name} stand for the same as in the target's pattern. A {name:n} in the parts alone makes a
-/// stack of n along a new first dimension. A {name:n} in the target alone makes n tensors, each from a slice. The owner
-/// `{name}@axes` divides the numbers from 0 to n.
+/// stack of n along a new first dimension; `along 1` behind a single part makes another dimension of it. A {name:n} in
+/// the target alone makes n tensors, each from a slice. The owner `{name}@axes` divides the numbers from 0 to n.
 /// `blocks n of pattern` cuts a tensor of blocks (scales) as another tensor at the same end is cut, in every dimension
 /// except the dimension of a stack. Several numbers are one for each dimension.
 /// `heads of n`: n indices are a head, and no head is cut. If there are fewer heads than shards, consecutive shards
 /// share a head. In a part of a fused tensor (+) such a head stands once for each shard, unless all parts share it by
 /// the same shards. The target is then longer than its parts, and each copy of a head has its own move.
+/// `pad 0 to n` in the dimension of parts that are fused with + pads each part by itself. A cut of such a dimension,
+/// `tp[balanced]`, `tp[5,3]` or `tp/2`, cuts each part.
 /// `tp blocks of n`: n indices are a block, and no block is cut. Each shard has ceil(blocks / shards) blocks, the last
 /// ones fewer, and no block is shared.
 /// `as bf16`: the target has this element type, and its parts may have others: any floating types, or narrower

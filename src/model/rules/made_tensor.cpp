@@ -41,8 +41,10 @@ public:
             asked.shape[rule_.along] = sum;
         }
         if (rule_.cut_whole) asked.parts.clear();
-        if (!rule_.stack.empty()) {
-            asked.shape.insert(asked.shape.begin(), rule_.stack_numbers.size());
+        if (const auto stack = rule_.stack_dim()) {
+            if (*stack > asked.shape.size())
+                return rule_.line.error(Code::mismatch, "the stack has no such dimension", rule_.offset);
+            asked.shape.insert(asked.shape.begin() + static_cast<std::ptrdiff_t>(*stack), rule_.stack_numbers.size());
             ++asked.along;
         }
         return asked;

@@ -13,6 +13,7 @@ struct Made {
     std::vector<std::optional<Taken>> parts;  ///< of a stack: the parts of its first place come first
     std::vector<Index> copies = {};           ///< of the heads of each part; empty: once
     std::vector<Index> heads = {};            ///< indices of a head of each part
+    std::vector<Index> extents = {};          ///< of each part that is cut by itself, with its padding
 };
 
 /// Returns the element type and the shape of a tensor from all its parts. They follow each other in one dimension, or

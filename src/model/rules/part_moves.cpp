@@ -222,12 +222,13 @@ private:
             // A dimension that the part does not have is an index.
             if (!from.add(k < runs.size() ? runs[k].from : (*part_.sides)[dim])) return false;
         }
-        if (place_.stack) (void)to.add(one_window(*place_.stack));
         std::vector<std::size_t> ascending;
         for (const Runs& one : runs) {
+            add_stack(to, ascending.size());
             if (!to.add(one.to)) return false;
             ascending.push_back(ascending.size());
         }
+        add_stack(to, ascending.size());
         auto source = from.made(part_.kept);
         auto target = to.made(ascending);
         if (!source || !target) return false;
@@ -238,6 +239,11 @@ private:
         if (all && place_.whole) target->box.reset();
         moves_.push_back({*std::move(source), *std::move(target)});
         return true;
+    }
+
+    // Adds the dimension of the stack if it comes before dimension `next` of the part.
+    void add_stack(EndMaker& to, std::size_t next) const {
+        if (place_.stack && place_.stack_dim == next) (void)to.add(one_window(*place_.stack));
     }
 
     const Taken& part_;
@@ -264,11 +270,11 @@ std::optional<PartProblem> one_box(const Taken& part, const MoveEnd& source, con
     }
     if (place.whole) return move;
     Box& to = move.target.box.emplace();
-    if (place.stack) to.push_back(*place.stack);
     for (std::size_t k = 0; k < part.shape.size(); ++k) {
         const Index begin = k == place.along ? place.begin : 0;
         to.push_back({begin, begin + part.shape[k]});
     }
+    if (place.stack) to.insert(to.begin() + static_cast<std::ptrdiff_t>(place.stack_dim), *place.stack);
     return move;
 }
 

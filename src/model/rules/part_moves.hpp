@@ -8,6 +8,7 @@ namespace reshard::notation {
 /// The place of a part in a target.
 struct PartPlace {
     std::optional<Interval> stack;  ///< its place in a stack
+    std::size_t stack_dim = 0;      ///< the dimension of the target that the stack adds
     std::size_t along = 0;          ///< the dimension of the part in which parts follow each other
     Index begin = 0;                ///< in that dimension, or in a group
     Index copies = 1;               ///< how often each head stands in the target

@@ -1,6 +1,7 @@
 #include "src/model/rules/rule_layout.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -26,6 +27,7 @@ public:
     }
 
     Result<EndLayouts::Placed> read() {
+        placed_.parts = asked_.parts;
         RESHARD_CHECK(read_entries());
         RESHARD_CHECK(scanner_.at(validate(layout_), rule_.layout_offset));
         placed_.layout = std::make_shared<const Layout>(std::move(layout_));
@@ -104,15 +106,13 @@ private:
         return {};
     }
 
-    // pad 0 to 1024, pad 0 to multiple of tp*128. Returns the extent of the dimension.
+    // pad 0 to 1024, pad 0 to multiple of tp*128. Returns the extent of the dimension. Parts that are cut by themselves
+    // are padded by themselves.
     Result<Index> padded(std::size_t number) {
         const Index extent = asked_.shape[number];
         const std::size_t place = scanner_.place();
         if (!scanner_.take_word("pad")) return extent;
         if (!asked_.may_pad) return scanner_.error(Code::syntax, "only a target is padded", place);
-        if (number == asked_.along && !asked_.parts.empty())
-            return scanner_.error(Code::unsupported,
-                                  "parts that are cut by themselves are not padded; ++ cuts the whole", place);
         const std::size_t value_at = scanner_.place();
         RESHARD_TRY(const auto& value, scanner_.integer("0"));
         if (value != 0)
@@ -122,10 +122,17 @@ private:
         if (multiple && !scanner_.take_word("of"))
             return scanner_.error(Code::syntax, "expected 'of'", scanner_.place());
         RESHARD_TRY(const auto& size, product());
-        const Index all = multiple ? saturating_multiply(ceil_divide(extent, size), size) : size;
+        const bool apart = number == asked_.along && !asked_.parts.empty();
+        std::vector<Index> parts = apart ? asked_.parts : std::vector<Index>{extent};
+        Index all = 0;
+        for (Index& part : parts) {
+            if (!multiple && size < part)
+                return scanner_.error(Code::layout, fmt::format("{} indices are padded to {}", part, size), place);
+            part = multiple ? saturating_multiply(ceil_divide(part, size), size) : size;
+            all = saturating_add(all, part);
+        }
         if (all == index_max) return scanner_.error(Code::overflow, "more than 2^63 indices", place);
-        if (all < extent)
-            return scanner_.error(Code::layout, fmt::format("{} indices are padded to {}", extent, all), place);
+        if (apart) placed_.parts = std::move(parts);
         if (placed_.padded.empty()) placed_.padded = asked_.shape;
         placed_.padded[number] = all;
         return all;
@@ -153,15 +160,14 @@ private:
     Result<Dim> cut(std::size_t number, Dim dim, std::size_t begin) {
         const bool said = scanner_.sees('{');
         const bool fused = !said && number == asked_.along && !asked_.parts.empty();
-        if (fused && (scanner_.sees('[') || scanner_.sees('/')))
-            return scanner_.error(Code::layout, "parts that are cut by themselves are cut evenly; ++ cuts the whole",
-                                  scanner_.place());
-        std::vector<Index> parts = fused ? asked_.parts : std::vector<Index>{};
+        std::vector<Index> parts = fused ? placed_.parts : std::vector<Index>{};
         if (said) {
             RESHARD_ASSIGN(parts, said_parts(dim.extent));
         }
         const bool own_cut = scanner_.sees('[') || scanner_.sees('/');
-        if (parts.empty()) {
+        if (own_cut && fused) {
+            RESHARD_ASSIGN(dim, cut_each(dim.atoms, std::exchange(parts, {}), begin));
+        } else if (parts.empty()) {
             RESHARD_ASSIGN(dim, scan_cut(scanner_, std::move(dim)));
         }
         const std::size_t units_at = scanner_.place();
@@ -183,6 +189,22 @@ private:
         if (parts.empty()) parts = {dim.extent};
         if (!heads) return scanner_.at(cut_in_parts(std::move(dim.atoms), parts, units), begin);
         return scanner_.at(cut_heads(dim, fused, std::move(parts), std::move(units)), begin);
+    }
+
+    // Cuts each part as the text behind the axes says.
+    Result<Dim> cut_each(const AtomList& atoms, std::span<const Index> parts, std::size_t begin) {
+        if (saturating_multiply(std::ssize(parts), combinations(atoms)) > layout_pieces_max)
+            return scanner_.error(Code::unsupported, fmt::format("more than {} pieces", layout_pieces_max), begin);
+        const std::size_t place = scanner_.place();
+        Dim all(0, atoms);
+        for (const Index part : parts) {
+            scanner_.move_to(place);
+            RESHARD_TRY(const auto& cut, scan_cut(scanner_, Dim(part, atoms)));
+            for (const Dim::Piece& piece : pieces_of(cut)) all.pieces.push_back({all.extent + piece.end, piece.shard});
+            all.extent += part;
+        }
+        make_canonical(all);
+        return all;
     }
 
     Result<std::vector<Index>> said_parts(Index extent) {
@@ -358,8 +380,9 @@ Result<EndLayouts::Shared> EndLayouts::in_blocks(std::size_t rule, const Asked& 
             Code::mismatch,
             fmt::format("{} numbers for a tensor of {} dimensions", blocks.blocks.size(), layout.dims.size()),
             line.layout_offset);
-    const std::size_t first = blocks.blocks.size() == 1 && !line.stack.empty() ? 1 : 0;
-    for (std::size_t k = first; k < layout.dims.size(); ++k) {
+    const std::optional<std::size_t> stack = blocks.blocks.size() == 1 ? line.stack_dim() : std::nullopt;
+    for (std::size_t k = 0; k < layout.dims.size(); ++k) {
+        if (k == stack) continue;
         const Index block = blocks.blocks.size() > 1 ? blocks.blocks[k] : blocks.blocks.front();
         auto coarse = dim_in_blocks(layout.dims[k], block);
         if (!coarse)

@@ -29,6 +29,7 @@ public:
         std::vector<Index> copies = {};  ///< for each part: how often each head stands in the tensor; empty: once
         std::vector<Index> heads = {};   ///< for each part: indices of a head, if there are copies
         std::vector<Index> padded = {};  ///< the shape with padding; empty: as asked
+        std::vector<Index> parts = {};   ///< the extents of parts that are cut by themselves, with their padding
     };
     explicit EndLayouts(const RuleEnd& end) : end_(end) {}
 

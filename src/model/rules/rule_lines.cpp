@@ -214,11 +214,11 @@ private:
         Interval side{0, index_max};
         const bool from = !scanner_.sees(':');
         if (from) {
-            RESHARD_ASSIGN(side.begin, scanner_.integer("an index"));
+            RESHARD_ASSIGN(side.begin, index("an index"));
         }
         slice.drops = from && !scanner_.sees(':');
         if (slice.drops) {
-            slice.indices = {side.begin, saturating_add(side.begin, 1)};
+            slice.indices = {side.begin, side.begin == -1 ? index_max : saturating_add(side.begin, 1)};
             return {};
         }
         RESHARD_TRY(const auto& to, slice_end(side));
@@ -230,8 +230,15 @@ private:
     Result<bool> slice_end(Interval& side) {
         RESHARD_CHECK(scanner_.expect(':'));
         if (scanner_.sees(':') || scanner_.sees(',') || scanner_.sees(']')) return false;
-        RESHARD_ASSIGN(side.end, scanner_.integer("where the slice ends"));
+        RESHARD_ASSIGN(side.end, index("where the slice ends"));
         return true;
+    }
+
+    // An index of a slice. A negative one counts from the end.
+    Result<Index> index(std::string_view what) {
+        const bool negative = scanner_.take('-');
+        RESHARD_TRY(const auto& index, scanner_.integer(what));
+        return negative ? -index : index;
     }
 
     Result<void> steps(Slice& slice, const Interval& side) {
@@ -242,7 +249,7 @@ private:
             slice.indices = side;
         } else if (scanner_.take_word("of")) {
             RESHARD_ASSIGN(slice.period, scanner_.integer("a period"));
-            if (slice.period < side.end || side.end <= side.begin)
+            if (slice.period < side.end || side.end <= side.begin || side.begin < 0)
                 return scanner_.error(Code::layout, "a period has at least the indices of the slice", place);
             slice.indices = side;
             return range(slice);
@@ -262,7 +269,7 @@ private:
     // order := "permute" "(" dimension {"," dimension} ")" | ".T"
     Result<void> order(RulePart& part) {
         const std::size_t place = scanner_.place();
-        if (part.slices && scanner_.take('.')) {
+        if ((part.slices || part.shape) && scanner_.take('.')) {
             if (!scanner_.take_word("T")) return scanner_.error(Code::syntax, "expected .T", place);
             part.order = {1, 0};
             return {};

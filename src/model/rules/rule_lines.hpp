@@ -27,7 +27,8 @@ struct RuleLine {
 
 /// One dimension of a slice.
 struct Slice {
-    std::optional<Interval> indices;  ///< from and to (index_max: to the end); without this and a name: all
+    /// From and to (index_max: to the end). Negative numbers count from the end. Without this and a name: all.
+    std::optional<Interval> indices;
     bool drops = false;               ///< an index; its dimension is dropped
     std::string_view name = {};       ///< {name}: the index that it stands for
     Index step = 1;                   ///< from:to:step: every step-th index
@@ -66,10 +67,18 @@ struct Rule {
     std::size_t cast_offset = 0;
     std::vector<RulePart> parts;      ///< empty: the tensor of the same name
     bool cut_whole = false;           ///< ++
-    std::size_t along = 0;            ///< the dimension in which parts follow each other, without that of a stack
+    std::size_t along = 0;            ///< the dimension in which parts follow each other, without that of a stack; of
+                                      ///< one part the dimension of the stack
     Index groups = 1;                 ///< in n groups: each group has its share of every part
     std::string_view stack = {};      ///< the name over which parts are stacked, if any
     Interval stack_numbers = {0, 1};  ///< the values of that name
+
+    /// Returns the dimension of the target that a stack adds: the first one, or the one that `along` names if one part
+    /// is stacked. nullopt: no stack.
+    [[nodiscard]] std::optional<std::size_t> stack_dim() const {
+        if (stack.empty()) return std::nullopt;
+        return parts.size() == 1 && groups == 1 ? along : 0;
+    }
 };
 
 struct RuleEnd {

@@ -42,6 +42,7 @@ public:
 
     Result<void> place() {
         std::vector<bool> dropped(end_.drops.size(), false);
+        std::optional<std::size_t> untaken;
         for (std::size_t i = 0; i < tensors_.size(); ++i) {
             taken_.clear();
             RESHARD_CHECK(take(i));
@@ -49,9 +50,13 @@ public:
             if (drops && !taken_.empty())
                 return line_of(taken_.front())
                     .error(Code::mismatch, fmt::format("'{}' is dropped and taken", tensors_[i].name), 0);
-            if (taken_.empty() && !drops) RESHARD_CHECK(take_other(i));
+            if (taken_.empty() && !drops) {
+                if (!otherwise_ && !untaken) untaken = i;
+                if (otherwise_) RESHARD_CHECK(add(0, whole_of(i, tensors_[i], *otherwise_), tensors_[i].name, {}));
+            }
             RESHARD_CHECK(taken_once(i));
         }
+        if (untaken) return no_line_for(*untaken);
         for (std::size_t rule = 0; rule < end_.rules.size(); ++rule)
             if (!met_[rule]) return unmet(end_.rules[rule]);
         for (std::size_t i = 0; i < dropped.size(); ++i)
@@ -95,8 +100,11 @@ private:
         return {};
     }
 
-    Result<void> take_other(std::size_t tensor) {
-        if (otherwise_) return add(0, whole_of(tensor, tensors_[tensor], *otherwise_), tensors_[tensor].name, {});
+    // A part with a wrong name leaves a tensor over. Then the error is about the part.
+    Result<void> no_line_for(std::size_t tensor) {
+        for (std::size_t i = 0; i < made_.size(); ++i)
+            if (std::ranges::any_of(made_[i].parts, [](const auto& part) { return !part; }))
+                RESHARD_CHECK(made_shape(made_[i], end_.rules[made_[i].rule], model_.targets[i].name, tensors_));
         return end_.line->error(Code::mismatch,
                                 fmt::format("no line of the target takes '{}' (a line 'drop {}' leaves it out)",
                                             tensors_[tensor].name, tensors_[tensor].name),
@@ -206,8 +214,9 @@ private:
             model_.targets[i].layout = std::move(placed.layout);
             made_[i].copies = std::move(placed.copies);
             made_[i].heads = std::move(placed.heads);
-            lengthen(i, asked[i]);
+            made_[i].extents = asked[i].parts = std::move(placed.parts);
             pad(i, std::move(placed.padded), asked[i]);
+            lengthen(i, asked[i]);
         }
         for (std::size_t i = 0; i < made_.size(); ++i) {
             if (end_.rules[made_[i].rule].blocks) RESHARD_CHECK(place_blocks(i, asked[i]));
@@ -243,6 +252,7 @@ private:
                             found == by_name_.end() ? "is not made" : "is in blocks itself"),
                 rule.blocks->offset);
         RESHARD_CHECK(repeat_blocks(target, made_[found->second], asked));
+        RESHARD_CHECK(pad_blocks(target, found->second, asked));
         RESHARD_ASSIGN(
             model_.targets[target].layout,
             named(target, layouts_.in_blocks(made_[target].rule, asked, model_.targets[found->second].layout)));
@@ -267,11 +277,35 @@ private:
         return {};
     }
 
+    // A padded tensor has padded blocks.
+    Result<void> pad_blocks(std::size_t target, std::size_t of, Asked& asked) {
+        const ShardedTensor& whole = model_.targets[of];
+        const Rule& rule = end_.rules[made_[target].rule];
+        if (!whole.padded || whole.shape.size() != asked.shape.size()) return {};
+        const std::vector<Index>& blocks = rule.blocks->blocks;
+        std::vector<Index> shape;
+        for (std::size_t k = 0; k < asked.shape.size(); ++k) {
+            const Index one = rule.stack_dim() == k ? 1 : blocks.front();
+            shape.push_back(ceil_divide(whole.shape[k], k < blocks.size() && blocks.size() > 1 ? blocks[k] : one));
+            if (shape.back() < asked.shape[k]) return {};  // not as many blocks as the tensor has
+        }
+        if (shape == asked.shape) return {};
+        if (made_[of].extents.size() != asked.parts.size())
+            return rule.line.error(Code::mismatch,
+                                   fmt::format("'{}' pads its parts, so its blocks must be fused of as many parts",
+                                               rule.blocks->pattern.written(made_[target].names)),
+                                   rule.blocks->offset);
+        const Index block = asked.along < blocks.size() ? blocks[asked.along] : blocks.front();
+        for (const Index extent : made_[of].extents) made_[target].extents.push_back(ceil_divide(extent, block));
+        pad(target, std::move(shape), asked);
+        return {};
+    }
+
     Result<void> append_moves(std::size_t target) {
         const Made& made = made_[target];
         const Rule& rule = end_.rules[made.rule];
         const std::size_t parts = std::max<std::size_t>(rule.parts.size(), 1);
-        PartPlace place{{}, rule.along, 0, 1, 0, rule.groups, 0, false};
+        PartPlace place{{}, rule.stack_dim().value_or(0), rule.along, 0, 1, 0, rule.groups, 0, false};
         place.whole = made.parts.size() == 1 && !model_.targets[target].padded;
         for (std::size_t i = 0; i < parts && place.groups > 1; ++i)
             place.group += made.parts[i]->shape[rule.along] / place.groups;
@@ -292,7 +326,9 @@ private:
                 model_.ends.push_back({static_cast<std::uint32_t>(part.tensor), static_cast<std::uint32_t>(target)});
                 model_.moves.push_back(std::move(move));
             }
-            if (parts > 1) place.begin += part.shape[rule.along] / place.groups * place.copies;
+            if (parts == 1) continue;
+            const Index extent = made.extents.empty() ? part.shape[rule.along] : made.extents[i % parts];
+            place.begin += extent / place.groups * place.copies;
         }
         return {};
     }

@@ -87,6 +87,8 @@ Result<Windows> side_of(const ListedTensor& listed, const Slice& slice, std::siz
                         const Bindings& names) {
     Interval side = slice.indices.value_or(Interval{0, extent});
     if (side.end == index_max) side.end = extent;
+    for (Index* const index : {&side.begin, &side.end})
+        if (*index < 0) *index = saturating_add(*index, extent);
     if (!slice.name.empty()) {
         const Index index = number_below(value_in(names, slice.name), index_max);
         side = {index, saturating_add(index, 1)};

@@ -255,8 +255,8 @@ void plan(Change& change) {
 // A tenth if ranks are processes, which plan for themselves, or if a device is emulated.
 Index asked_of(const Harness& ranks) {
     const Index all = test::long_run() ? 20000 : test::cases(1000);
-    const bool is_local = testing::internal::GetArgvs()[0].ends_with("changes_local");
-    return ranks.ranks() > 4 ? all / 4 : is_local ? all : all / 10;
+    if (ranks.ranks() > 4) return all / 4;
+    return testing::internal::GetArgvs()[0].ends_with("changes_local") ? all : all / 10;
 }
 
 // The bytes of a dense tile with the first dimension innermost, from those with the last one innermost, or back.
@@ -331,12 +331,10 @@ Result<void> move(Backend& backend, const Change& change, std::size_t number, st
 
 TEST(Changes, RandomCastsTranspositionsAndPaddingMoveEveryElement) {
     std::vector<Change> changes;
-    Index casts = 0;
-    Index transposed = 0;
+    Index casts = 0, transposed = 0;
     Index padded = 0;
     Index all_three = 0;
-    Index summed = 0;
-    Index refused = 0;
+    Index summed = 0, refused = 0;
     for (std::uint64_t seed = 1; std::ssize(changes) < asked_of(harness()); ++seed) {
         auto change = drawn(seed, harness().ranks());
         if (!change) continue;

@@ -203,8 +203,12 @@ TEST(ModelRules, PaddingThatDoesNotFitIsAnError) {
     begins(refused("w = [x pad 0 to multiple of y*2, -]"), "the mesh has no axis 'y' ('w')");
     begins(refused("w = [x pad 0 to multiple of 0, -]"), "a factor is at least 1 ('w')");
     begins(refused("w = [x pad 0 to multiple of 4611686018427387904*4, -]"), "more than 2^63 indices ('w')");
-    begins(said("v u8[8]\nw u8[8]\n", "source x=2\n* = -\ntarget x=2\na = [x pad 0 to 20] <- v + w\n"),
-           "parts that are cut by themselves are not padded; ++ cuts the whole ('a')");
+    const auto fused = [](const std::string& size) {
+        return said("v u8[8]\nw u8[8]\n", "source x=2\n* = -\ntarget x=2\na = [x pad 0 to " + size + "] <- v + w\n");
+    };
+    begins(fused("7"), "8 indices are padded to 7 ('a')");
+    EXPECT_NE(fused("20").find("v u8[8] -> a(0:8) u8[40@x/10]"), std::string::npos) << fused("20");
+    EXPECT_NE(fused("20").find("w u8[8] -> a(20:28) u8[40@x/10]"), std::string::npos) << fused("20");
     EXPECT_EQ(said("w u8[8,6]\n", "source x=2\n* = [x pad 0 to 16, -]\ntarget x=2\n* = -\n").substr(0, 52),
               "line 2 of the rules: only a target is padded ('w')\n ");
     EXPECT_EQ(said("w u8[8,6]\n", "source x=2\n* = -\ntarget x=2\nw = [-, x pad 0 to multiple of x*5]\n"),

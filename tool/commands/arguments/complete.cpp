@@ -64,6 +64,8 @@ Result<void> check_complete(const Arguments& arguments) {
                         "--log takes its problems from its file alone, and its plans receive the fewest bytes");
         return {};
     }
+    if (!arguments.rows.empty() && question.cast)
+        return fail(Code::usage, "--rows move bytes and cast nothing: cast the tiles before the move or after it");
     if (!arguments.rows.empty() && chooses_plan(arguments))
         return fail(Code::usage, "--rows are of the one exchange that moves least: no option chooses another plan");
     if (arguments.batch) {
