@@ -109,7 +109,7 @@ elseif(kind STREQUAL "embedded_as_it_is")
 elseif(kind STREQUAL "embedded")
     # As a part of another project. If it was installed without MPI, a request for MPI fails with a sentence.
     consumer(add_subdirectory -D reshard_dir=${source} -D RESHARD_MPI=OFF -D RESHARD_NCCL=OFF
-        -D RESHARD_INSTALL=ON -D CMAKE_UNITY_BUILD=ON)
+        -D RESHARD_INSTALL=ON -D CMAKE_UNITY_BUILD=ON -D CMAKE_UNITY_BUILD_BATCH_SIZE=12)
     must(${work}/embedded/consumer)
     file(REMOVE_RECURSE ${work}/without_mpi)
     must(${CMAKE_COMMAND} --install ${work}/embedded --prefix ${work}/without_mpi)

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "conformance/boxes/drawn.hpp"
-#include "conformance/case_count.hpp"
+#include "conformance/drawn_cases.hpp"
 #include "conformance/harness.hpp"
 #include "support/property.hpp"
 
@@ -99,33 +99,11 @@ void expect_exchange(Backend& backend, const DrawnBoxes& drawn) {
     }
     auto bound = exchange->bind(buffers);
     ASSERT_TRUE(bound) << bound.error().message;
-    for (Index run = 0; run < 2; ++run) {
-        for (Field& field : fields) field.prepare(run);
-        auto ticket = (*bound)->start();
-        ASSERT_TRUE(ticket) << ticket.error().message;
-        const auto done = (*ticket)->wait();
-        ASSERT_TRUE(done) << done.error().message;
-        for (std::size_t i = 0; i < fields.size(); ++i)
-            EXPECT_TRUE(fields[i].is_right()) << "run " << run << ", array " << i << ", rank " << backend.rank();
-    }
+    expect_two_runs(**bound, fields, backend.rank());
 }
 
 TEST(Boxes, EveryWantedElementIsRightAndNothingElseIsTouched) {
-    const int count = case_count();
-    // A long run draws a seed, and processes would draw different ones.
-    const std::uint64_t seed = std::stoull(harness().from_rank_0([] { return std::to_string(test::drawn_seed()); }));
-    std::vector<DrawnBoxes> all;
-    for (int i = 0; i < count; ++i) {
-        Random random(seed + static_cast<std::uint64_t>(i));
-        all.push_back(draw_boxes(random, harness().ranks()));
-    }
-    harness().on_every_rank([&](Backend& backend) {
-        for (std::size_t i = 0; i < all.size(); ++i) {
-            SCOPED_TRACE(fmt::format("RESHARD_SEED={}\n{}", seed + i, describe(all[i])));
-            expect_exchange(backend, all[i]);
-            if (testing::Test::HasFailure()) return;
-        }
-    });
+    expect_each(draw_cases([](Random& random) { return draw_boxes(random, harness().ranks()); }), expect_exchange);
 }
 
 // Rank r owns row r of a matrix and wants the row below it, the last rank the first row.
@@ -239,7 +217,8 @@ TEST(Boxes, PlacesAndBuffersThatDoNotFitAreRefused) {
             const auto bound = exchange->bind(std::span(&buffers, 1));
             return bound ? std::string() : bound.error().message;
         };
-        EXPECT_EQ(bind(bytes.first(12), bytes.last(8)), "the memory of wanted boxes of array 0 needs 12 bytes, the buffer has 8");
+        EXPECT_EQ(bind(bytes.first(12), bytes.last(8)),
+                  "the memory of wanted boxes of array 0 needs 12 bytes, the buffer has 8");
         EXPECT_EQ(bind(bytes.first(16), bytes.subspan(8, 12)),
                   "the memory of owned boxes of array 0 and the memory of wanted boxes of array 0 overlap in memory");
         EXPECT_EQ(bind(bytes.first(12), bytes.last(12)), "");  // a rank whose buffers were wrong may try again

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "conformance/case_count.hpp"
+#include "conformance/drawn_cases.hpp"
 #include "conformance/halos/drawn.hpp"
 #include "conformance/harness.hpp"
 #include "reshard/boxes/nodes.hpp"
@@ -136,14 +136,8 @@ Machine two_levels(Index node_devices) {
             1'000'000'000'000};
 }
 
-std::vector<DrawnMove> drawn_moves() {
-    const std::uint64_t seed = std::stoull(harness().from_rank_0([] { return std::to_string(test::drawn_seed()); }));
-    std::vector<DrawnMove> all;
-    for (int i = 0; i < case_count(); ++i) {
-        Random random(seed + static_cast<std::uint64_t>(i));
-        all.push_back(draw_move(random, harness().ranks()));
-    }
-    return all;
+DrawnCases<DrawnMove> drawn_moves() {
+    return draw_cases([](Random& random) { return draw_move(random, harness().ranks()); });
 }
 
 std::string describe(const DrawnMove& drawn) {
@@ -153,23 +147,15 @@ std::string describe(const DrawnMove& drawn) {
 }
 
 TEST(Nodes, EachNodeFetchesAnElementOnceAndDividesTheWork) {
-    for (const DrawnMove& drawn : drawn_moves()) {
+    const DrawnCases<DrawnMove> cases = drawn_moves();
+    for (const DrawnMove& drawn : cases.all) {
         SCOPED_TRACE(describe(drawn));
         expect_bounds(drawn);
         if (testing::Test::HasFailure()) return;
     }
 }
 
-TEST(Nodes, EveryElementArrives) {
-    const std::vector<DrawnMove> all = drawn_moves();
-    harness().on_every_rank([&](Backend& backend) {
-        for (const DrawnMove& drawn : all) {
-            SCOPED_TRACE(describe(drawn));
-            expect_right(backend, drawn);
-            if (testing::Test::HasFailure()) return;
-        }
-    });
-}
+TEST(Nodes, EveryElementArrives) { expect_each(drawn_moves(), expect_right); }
 
 // On a machine of several levels `redistribute` runs the move that costs less.
 TEST(Nodes, RedistributeGoesThroughNodesIfThatIsFaster) {

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "conformance/case_count.hpp"
+#include "conformance/drawn_cases.hpp"
 #include "conformance/halos/drawn.hpp"
 #include "conformance/harness.hpp"
 #include "reshard/boxes/rebuild.hpp"
@@ -133,25 +133,14 @@ void expect_right(Backend& backend, const DrawnLoss& drawn) {
 }
 
 TEST(Rebuild, EveryElementComesFromAReplicaThatIsLeft) {
-    const int count = case_count();
-    const std::uint64_t seed = std::stoull(harness().from_rank_0([] { return std::to_string(test::drawn_seed()); }));
-    std::vector<DrawnLoss> all;
-    for (int i = 0; i < count; ++i) {
-        Random random(seed + static_cast<std::uint64_t>(i));
-        all.push_back(draw_loss(random, harness().ranks()));
-    }
+    const auto cases = draw_cases([](Random& random) { return draw_loss(random, harness().ranks()); });
+    const std::vector<DrawnLoss>& all = cases.all;
     const auto whole = std::ranges::count_if(
         all, [](const DrawnLoss& drawn) { return !drawn.lost.empty() && elements_left(drawn) == elements_of(drawn); });
-    if (count >= 50 && harness().ranks() > 1) {
-        EXPECT_GE(10 * whole, count) << "too few losses leave all elements";
+    if (all.size() >= 50 && harness().ranks() > 1) {
+        EXPECT_GE(10 * whole, std::ssize(all)) << "too few losses leave all elements";
     }
-    harness().on_every_rank([&](Backend& backend) {
-        for (std::size_t i = 0; i < all.size(); ++i) {
-            SCOPED_TRACE(fmt::format("RESHARD_SEED={}\n{}", seed + i, describe(all[i])));
-            expect_right(backend, all[i]);
-            if (testing::Test::HasFailure()) return;
-        }
-    });
+    expect_each(cases, expect_right);
 }
 
 TEST(Rebuild, LostBoxesAreNamed) {

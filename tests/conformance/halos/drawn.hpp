@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "conformance/case_count.hpp"
 #include "support/random_bytes.hpp"
 
 namespace reshard::conformance {

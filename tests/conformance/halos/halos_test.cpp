@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "conformance/drawn_cases.hpp"
 #include "conformance/halos/drawn.hpp"
 #include "conformance/halos/padded.hpp"
 #include "conformance/harness.hpp"
@@ -150,6 +151,11 @@ DrawnList draw_list(Random& random, Index ranks) {
     return list;
 }
 
+std::string describe(const DrawnList& list) {
+    return fmt::format("{}\n{}\n{}", describe(list.arrays.front()), describe(list.arrays.back()),
+                       list.way ? name(*list.way) : "by price");
+}
+
 void expect_exchange(Backend& backend, const DrawnList& list) {
     const std::vector<Drawn>& all = list.arrays;
     std::vector<HaloMove> moves;
@@ -175,34 +181,11 @@ void expect_exchange(Backend& backend, const DrawnList& list) {
     EXPECT_EQ(exchange->received_bytes(), least);
     auto bound = exchange->bind(buffers);
     ASSERT_TRUE(bound) << bound.error().message;
-    for (Index run = 0; run < 2; ++run) {
-        for (Field& field : fields) field.prepare(run);
-        auto ticket = (*bound)->start();
-        ASSERT_TRUE(ticket) << ticket.error().message;
-        const auto done = (*ticket)->wait();
-        ASSERT_TRUE(done) << done.error().message;
-        for (std::size_t i = 0; i < fields.size(); ++i)
-            EXPECT_TRUE(fields[i].is_right()) << "run " << run << ", array " << i << ", rank " << backend.rank();
-    }
+    expect_two_runs(**bound, fields, backend.rank());
 }
 
 TEST(Halos, EveryCellIsRightAndNothingElseIsTouched) {
-    const Index ranks = harness().ranks();
-    const int count = case_count();
-    std::vector<DrawnList> all;
-    for (int i = 0; i < count; ++i) {
-        Random random(test::drawn_seed() + static_cast<std::uint64_t>(i));
-        all.push_back(draw_list(random, ranks));
-    }
-    harness().on_every_rank([&](Backend& backend) {
-        for (std::size_t i = 0; i < all.size(); ++i) {
-            const auto& [arrays, way] = all[i];
-            SCOPED_TRACE(fmt::format("RESHARD_SEED={}\n{}\n{}\n{}", test::drawn_seed() + i, describe(arrays.front()),
-                                     describe(arrays.back()), way ? name(*way) : "by price"));
-            expect_exchange(backend, all[i]);
-            if (testing::Test::HasFailure()) return;
-        }
-    });
+    expect_each(draw_cases([](Random& random) { return draw_list(random, harness().ranks()); }), expect_exchange);
 }
 
 HaloLayout line(Index ranks, const std::string& halo) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 
+#include "conformance/drawn_cases.hpp"
 #include "conformance/halos/drawn.hpp"
 #include "conformance/halos/padded.hpp"
 #include "conformance/harness.hpp"
@@ -127,6 +128,19 @@ private:
     Bytes expected_;
 };
 
+std::vector<Drawn> draw_list(Random& random, Index ranks) {
+    std::vector<Drawn> list;
+    const Index arrays = 1 + below(random, 2);
+    for (Index k = 0; k < arrays; ++k) list.push_back(draw(random, ranks));
+    return list;
+}
+
+std::string describe(const std::vector<Drawn>& list) {
+    std::string words;
+    for (const Drawn& one : list) words += fmt::format("{}: {}\n", mesh_text(one.drawn), text_of(one.drawn, one.dtype));
+    return words;
+}
+
 void expect_sum(Backend& backend, const std::vector<Drawn>& all) {
     std::vector<HaloLayout> layouts;
     std::vector<Field> fields;
@@ -148,38 +162,12 @@ void expect_sum(Backend& backend, const std::vector<Drawn>& all) {
     EXPECT_EQ(sum->received_bytes(), elsewhere);
     auto bound = sum->bind(buffers);
     ASSERT_TRUE(bound) << bound.error().message;
-    for (Index run = 0; run < 2; ++run) {
-        for (Field& field : fields) field.prepare(run);
-        auto ticket = (*bound)->start();
-        ASSERT_TRUE(ticket) << ticket.error().message;
-        EXPECT_FALSE((*bound)->start());  // one run at a time
-        const auto done = (*ticket)->wait();
-        ASSERT_TRUE(done) << done.error().message;
-        for (std::size_t i = 0; i < fields.size(); ++i)
-            EXPECT_TRUE(fields[i].is_right()) << "run " << run << ", array " << i << ", rank " << backend.rank();
-    }
+    const auto one_run_at_a_time = [&] { EXPECT_FALSE((*bound)->start()); };
+    expect_two_runs(**bound, fields, backend.rank(), one_run_at_a_time);
 }
 
 TEST(HaloSums, EveryElementIsRightAndNothingElseIsTouched) {
-    const Index ranks = harness().ranks();
-    const int count = case_count();
-    std::vector<std::vector<Drawn>> all;
-    for (int i = 0; i < count; ++i) {
-        Random random(test::drawn_seed() + static_cast<std::uint64_t>(i));
-        std::vector<Drawn>& list = all.emplace_back();
-        const Index arrays = 1 + below(random, 2);
-        for (Index k = 0; k < arrays; ++k) list.push_back(draw(random, ranks));
-    }
-    harness().on_every_rank([&](Backend& backend) {
-        for (std::size_t i = 0; i < all.size(); ++i) {
-            std::string words = fmt::format("RESHARD_SEED={}", test::drawn_seed() + i);
-            for (const Drawn& one : all[i])
-                words += fmt::format("\n{}: {}", mesh_text(one.drawn), text_of(one.drawn, one.dtype));
-            SCOPED_TRACE(words);
-            expect_sum(backend, all[i]);
-            if (testing::Test::HasFailure()) return;
-        }
-    });
+    expect_each(draw_cases([](Random& random) { return draw_list(random, harness().ranks()); }), expect_sum);
 }
 
 HaloLayout line(Index ranks, const std::string& halo, const std::string& dtype = "i32") {
