@@ -3,6 +3,9 @@
 #pragma once
 
 #include <mpi.h>
+#ifdef OPEN_MPI
+#include <mpi-ext.h>  // persistent collectives, before MPI 4
+#endif
 
 #include <cstddef>
 #include <vector>
@@ -56,6 +59,14 @@ public:
         }
         return requests;
     }
+#ifdef OMPI_HAVE_MPI_EXT_PCOLLREQ
+    [[nodiscard]] MPI_Request persistent_alltoallw(const double* in, double* out) const {
+        MPI_Request request = MPI_REQUEST_NULL;
+        MPIX_Alltoallw_init(in, counts_.data(), sends_.data(), send_types_.data(), out, counts_.data(),
+                            receives_.data(), receive_types_.data(), MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+        return request;
+    }
+#endif
 
 private:
     std::vector<int> counts_;

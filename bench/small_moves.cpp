@@ -130,7 +130,7 @@ public:
         const Neighbours neighbours;
         std::vector<MPI_Request> requests = pairs.persistent(callers.in.data(), callers.out.data());
         const auto start_all = [&](const Tile&) {
-            const auto count_of_all = static_cast<int>(requests.size());
+            const int count_of_all = 2 * world_size();
             MPI_Startall(count_of_all, requests.data());
             MPI_Waitall(count_of_all, requests.data(), MPI_STATUSES_IGNORE);
         };
@@ -148,6 +148,15 @@ public:
                 {"neighbours", callers,
                  [&](const Tile& tile) { pairs.neighbours(neighbours.get(), tile.in.data(), tile.out.data()); }},
                 {"persistent", callers, start_all}};
+        ways_ = {"Alltoallw", "neighbours", "persistent"};
+#ifdef OMPI_HAVE_MPI_EXT_PCOLLREQ
+        requests.push_back(pairs.persistent_alltoallw(callers.in.data(), callers.out.data()));
+        all_.push_back({"Alltoallw_init", callers, [&](const Tile&) {
+                            MPI_Start(&requests.back());
+                            MPI_Wait(&requests.back(), MPI_STATUS_IGNORE);
+                        }});
+        ways_.emplace_back("Alltoallw_init");
+#endif
 #ifdef RESHARD_HAS_C
         reshard_mesh* c_mesh = nullptr;
         reshard_layout* c_rows = nullptr;
@@ -205,10 +214,12 @@ private:
         const auto& own = of(name);
         std::vector<double> ratios;
         for (std::size_t round = 0; round < own.size(); ++round) {
-            const double fastest = std::min({of("Alltoallw")[round], of("neighbours")[round], of("persistent")[round]});
+            double fastest = of(ways_.front())[round];
+            for (const std::string& way : ways_) fastest = std::min(fastest, of(way)[round]);
             ratios.push_back(fastest / own[round]);
         }
-        const double fastest = std::min({least(of("Alltoallw")), least(of("neighbours")), least(of("persistent"))});
+        double fastest = least(of(ways_.front()));
+        for (const std::string& way : ways_) fastest = std::min(fastest, least(of(way)));
         return fmt::format("{:.2f} ({:.2f})", median(ratios), fastest / least(own));
     }
     void report() const {
@@ -224,6 +235,7 @@ private:
     int rounds_;
     int calls_;
     std::vector<Contestant> all_;
+    std::vector<std::string> ways_;  // of MPI
     std::vector<double> starts_;
     double started_ = 0;
 };
@@ -247,6 +259,9 @@ int main(int argc, char** argv) {
             fmt::print(
                 "| ranks | a rank | door | allocated | executor | allocated | bound | allocated | door of a "
                 "communicator | Alltoallw | neighbours | persistent |"
+#ifdef OMPI_HAVE_MPI_EXT_PCOLLREQ
+                " Alltoallw_init |"
+#endif
 #ifdef RESHARD_HAS_C
                 " C door |"
 #endif

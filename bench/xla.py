@@ -5,8 +5,10 @@
 XLA's own plan beside ours, both run by the XLA that JAX brings, on eight devices of this host, in one process: time,
 bytes that the busiest device receives, temp. tests/cases/portable.jsonl (60 drawn pairs, t0 to t59, and 13 that are known
 to be hard), or --drawn fresh ones, or each --pair. XLA's program is timed twice, as two programs, which says what noise
-is. All three run in turn, round by round; ratios are medians of the ratios within a round. Every result is compared
-element by element. The machine should be quiet: eight devices share its cores."""
+is. All three run in turn, round by round. Ratios are medians of the ratios within a round, and ratios of the least times
+of all rounds. Other programs on the machine only add to a time, so with many rounds (--rounds 101) the least times hold
+under load, too. A pair counts as slower if both ratios are under 0.9, after noise is taken off. Every result is compared
+element by element. Eight devices share the cores of the machine."""
 
 import argparse
 import json
@@ -107,10 +109,12 @@ def measured(source, target, rounds):
             if turn:  # the first is for the caches
                 times[name].append(time.perf_counter() - begin)
     paired = lambda above, below: statistics.median(a / b for a, b in zip(times[above], times[below]))
+    least = lambda above, below: min(times[above]) / min(times[below])
     temp = {name: program.memory_analysis().temp_size_in_bytes for name, program in programs.items()}
     text = {name: program.as_text() for name, program in programs.items()}
     whole = x.nbytes
     return {"wrong": faults, "faster": paired("xla", "ours"), "noise": paired("xla", "again"),
+            "faster_least": least("xla", "ours"), "noise_least": least("xla", "again"),
             "xla_ms": 1e3 * statistics.median(times["xla"]), "ours_ms": 1e3 * statistics.median(times["ours"]),
             "xla_received": _hlo.received(text["xla"]), "ours_received": _hlo.received(text["ours"]),
             "xla_temp": temp["xla"], "ours_temp": temp["ours"],
@@ -126,6 +130,12 @@ def mean(values):
     return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
 
 
+def is_slower(row):
+    """By the medians and by the least times. Noise is how far XLA's program is from itself, in either direction."""
+    return all(row[faster] * max(row[noise], 1 / row[noise]) < 0.9
+               for faster, noise in (("faster", "noise"), ("faster_least", "noise_least")))
+
+
 def table(rows):
     """The groups of the paper's table, as Markdown."""
     lines = ["| XLA's over ours | pairs | time: geometric mean | median | most | least | received | temp |",
@@ -139,11 +149,14 @@ def table(rows):
                          f"{min(times):.2f}x | {mean(ratio(row, 'received') for row in some):.2f}x | "
                          f"{mean(ratio(row, 'temp') for row in some):.2f}x |")
     apart = sorted(max(row["noise"], 1 / row["noise"]) for row in rows)
-    slower = [f"{row['id']} {row['faster']:.2f}x (noise {row['noise']:.2f}x)" for row in rows if row["faster"] < 0.9]
+    slower = [f"{row['id']} {row['faster']:.2f}x (noise {row['noise']:.2f}x), by least times {row['faster_least']:.2f}x "
+              f"(noise {row['noise_least']:.2f}x)" for row in rows if is_slower(row)]
     more = [row["id"] for row in rows if row["ours_received"] > row["xla_received"]]
+    least = [row["faster_least"] for row in rows]
     lines += ["", f"XLA's program beside itself: within {statistics.median(apart):.2f}x for half of the pairs, "
                   f"{apart[int(0.9 * (len(apart) - 1))]:.2f}x for 90%, {apart[-1]:.2f}x at most.",
-              f"Slower than 0.9x: {', '.join(slower) or 'none'}. More bytes than XLA: {', '.join(more) or 'none'}."]
+              f"By least times: geometric mean {mean(least):.2f}x, least {min(least):.2f}x.",
+              f"Slower than 0.9x beyond noise: {', '.join(slower) or 'none'}. More bytes than XLA: {', '.join(more) or 'none'}."]
     return "\n".join(lines)
 
 

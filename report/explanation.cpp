@@ -8,6 +8,7 @@
 #include "report/plan_table.hpp"
 #include "report/steps.hpp"
 #include "report/table.hpp"
+#include "reshard/boxes/nodes.hpp"
 #include "reshard/text.hpp"
 #include "src/tables/step_kinds.hpp"
 
@@ -90,12 +91,22 @@ std::string rules_table(const Synthesis& made, bool times, const Page& page) {
     return table.text(page);
 }
 
+// A line about the move through nodes if it takes less time than the plan.
+std::string line_on_nodes(const Synthesis& made, const Options& asked) {
+    const auto move = faster_through_nodes({made.plan().source, made.plan().target}, made.picoseconds, asked);
+    if (!move) return "";
+    return fmt::format(
+        "through nodes of {} devices{}: {}, less than the plan; a Redistributor runs it on this machine\n\n",
+        move->way.node_devices, move->way.relays ? ", with relays" : "",
+        format_picoseconds(move_picoseconds(*move, asked.machine)));
+}
+
 }  // namespace
 
 std::string explanation(const Synthesis& made, const Options& asked, const Page& page) {
     return plan_table(made, asked.machine, page) + fmt::format("policy row {}: {}\n", made.row.name, made.row.about) +
            fmt::format("\nconsidered for the least {}, of a device:\n", name(asked.objective)) +
-           bytes_table(made, page) + "\n" + times_table(made, asked.machine, page) + "\n" +
+           bytes_table(made, page) + "\n" + times_table(made, asked.machine, page) + "\n" + line_on_nodes(made, asked) +
            rules_table(made, asked.clock != nullptr, page);
 }
 

@@ -8,8 +8,8 @@
 
 namespace reshard::cli {
 
-/// As `explain` prints it; with a clock in the options also the time that each rule took. pre: `made` was made under
-/// these options, with Options::explain.
+/// As `explain` prints it, with the move through nodes if that takes less time than the plan; with a clock in the
+/// options also the time that each rule took. pre: `made` was made under these options, with Options::explain.
 [[nodiscard]] std::string explanation(const Synthesis& made, const Options& asked, const Page& page);
 
 }  // namespace reshard::cli

@@ -38,7 +38,7 @@ public:
 protected:
     [[nodiscard]] MPI_Comm communicator() const { return communicator_.get(); }
     [[nodiscard]] const std::shared_ptr<Arena>& arena() const { return arena_; }
-    [[nodiscard]] const Roll& roll() const { return *roll_; }
+    [[nodiscard]] Roll& roll() const { return *roll_; }
     void meet_at(std::unique_ptr<Board> board) { roll_->meet_at(std::move(board)); }
     /// Collective. All ranks have come to prepare.
     Result<void> meet_to_prepare() { return roll_->meet(Call::prepare, 1); }

@@ -105,10 +105,17 @@ class BothRuns final : public Ticket {
 public:
     BothRuns(MpiPrepared& prepared, double& node_seconds) : prepared_(prepared), node_seconds_(node_seconds) {}
 
-    /// Announces the part inside the node to the peers. If the ranks agree next, packs a small one.
-    Result<void> begin_node(const ShmAddresses& buffers, bool packs) {
+    /// Announces the part inside the node to the peers. `agreed` is null, or lets the ranks agree. The messages of a
+    /// small part are sent at once, and say that this rank has come to agree.
+    Result<void> begin_node(const ShmAddresses& buffers, const Agreed* agreed) {
         node_.emplace(*prepared_.node_, buffers);
-        return packs ? node_->pack_first() : Result<void>();
+        const bool small = prepared_.node_->is_small();
+        if (agreed == nullptr && small) node_->send({});
+        if (agreed == nullptr) return {};
+        prepared_.roll_.send_with(small ? &*node_ : nullptr);
+        const auto agree = (*agreed)();
+        prepared_.roll_.send_with(nullptr);
+        return agree;
     }
     void begin_messages(std::unique_ptr<Ticket> messages) { messages_ = std::move(messages); }
     /// Leaves a run that the ranks have not agreed on. Nobody waits for its end.
@@ -171,9 +178,10 @@ public:
         }
         return bind_messages(buffers);
     }
-    void unbind() override {
-        node_buffers_.unbind();
+    bool unbind() override {
+        const bool stays = node_buffers_.unbind() && !messages_;
         messages_.reset();
+        return stays;
     }
     Result<void> rebind(std::span<const Buffers> buffers) override {
         if (prepared_.node_) {
@@ -212,9 +220,11 @@ private:
         }
         auto run = std::make_unique<BothRuns>(prepared_, node_seconds_);
         Result<void> begun;
-        const bool agrees = agreed != nullptr && !messages_;
-        if (prepared_.node_) begun = run->begin_node(node_buffers_, agrees);
-        if (begun && agrees) begun = (*agreed)();
+        const Agreed* const agrees = messages_ ? nullptr : agreed;
+        if (prepared_.node_)
+            begun = run->begin_node(node_buffers_, agrees);
+        else if (agrees != nullptr)
+            begun = (*agrees)();
         if (!begun) {
             run->take_back();
             return tl::unexpected(std::move(begun).error());

@@ -9,9 +9,10 @@ namespace reshard::mpi {
 
 class MpiPrepared final : public Prepared {
 public:
-    /// `communicator` belongs to this list alone: executors side by side cannot take each other's messages.
-    MpiPrepared(const Roll& roll, Communicator communicator)
-        : communicator_(std::move(communicator)), standing_(roll) {}
+    /// `communicator` belongs to this list alone: executors side by side cannot take each other's messages. No run that
+    /// agrees starts after the end of the roll.
+    MpiPrepared(Roll& roll, Communicator communicator)
+        : communicator_(std::move(communicator)), roll_(roll), standing_(roll) {}
     ~MpiPrepared() override;
 
     /// Collective. The nodes outlive it.
@@ -37,6 +38,7 @@ private:
     Result<void> vote(bool node);
 
     Communicator communicator_;
+    Roll& roll_;
     Standing standing_;
     std::vector<RankPlan> plans_;
     std::vector<Index> source_bytes_;  // per array

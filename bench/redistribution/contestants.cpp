@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 #include <mpi.h>
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
+#endif
 
 #include <algorithm>
 #include <cstdlib>
@@ -177,7 +180,73 @@ private:
     std::vector<mpi::Datatype> receive_types_;
 };
 
-class Alltoallw final : public ByHand {
+// The same messages, set up once.
+class TypesPersistent final : public ByHand {
+public:
+    TypesPersistent(const Case& one, Pair& own) : ByHand(one, own) {
+        for (const Piece& piece : receives_) {
+            types_.push_back(require(mpi::regions_type({&piece.region, 1})));
+            MPI_Recv_init(target().data(), 1, types_.back().get(), piece.peer, 0, MPI_COMM_WORLD,
+                          &requests_.emplace_back());
+        }
+        for (const Piece& piece : sends_) {
+            types_.push_back(require(mpi::regions_type({&piece.region, 1})));
+            MPI_Send_init(source().data(), 1, types_.back().get(), piece.peer, 0, MPI_COMM_WORLD,
+                          &requests_.emplace_back());
+        }
+    }
+    ~TypesPersistent() override {
+        for (MPI_Request& request : requests_) MPI_Request_free(&request);
+    }
+    void run() override {
+        const auto count = static_cast<int>(requests_.size());
+        MPI_Startall(count, requests_.data());
+        copy_own();
+        MPI_Waitall(count, requests_.data(), MPI_STATUSES_IGNORE);
+    }
+
+private:
+    std::vector<mpi::Datatype> types_;
+    std::vector<MPI_Request> requests_;
+};
+
+// A neighbour for each box. Those of one pair of ranks match in their order.
+class NeighbourAlltoallw final : public ByHand {
+public:
+    NeighbourAlltoallw(const Case& one, Pair& own) : ByHand(one, own), send_(sends_), receive_(receives_) {
+        MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, receive_.count(), receive_.peers.data(), MPI_UNWEIGHTED,
+                                       send_.count(), send_.peers.data(), MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph_);
+    }
+    ~NeighbourAlltoallw() override { MPI_Comm_free(&graph_); }
+    void run() override {
+        MPI_Neighbor_alltoallw(source().data(), send_.ones.data(), send_.starts.data(), send_.types.data(),
+                               target().data(), receive_.ones.data(), receive_.starts.data(), receive_.types.data(),
+                               graph_);
+        copy_own();
+    }
+
+private:
+    struct Side {
+        explicit Side(const std::vector<Piece>& pieces) : ones(pieces.size(), 1), starts(pieces.size()) {
+            for (const Piece& piece : pieces) {
+                peers.push_back(piece.peer);
+                owned.push_back(require(mpi::regions_type({&piece.region, 1})));
+                types.push_back(owned.back().get());
+            }
+        }
+        [[nodiscard]] int count() const { return static_cast<int>(peers.size()); }
+        std::vector<int> peers;
+        std::vector<int> ones;
+        std::vector<MPI_Aint> starts;
+        std::vector<MPI_Datatype> types;
+        std::vector<mpi::Datatype> owned;
+    };
+    Side send_;
+    Side receive_;
+    MPI_Comm graph_ = MPI_COMM_NULL;
+};
+
+class Alltoallw : public ByHand {
 public:
     Alltoallw(const Case& one, Pair& own)
         : ByHand(one, own), send_(side(sends_, own_from_)), receive_(side(receives_, own_to_)) {}
@@ -206,9 +275,31 @@ private:
         }
         return made;
     }
+
+protected:
     Side send_;
     Side receive_;
 };
+
+#ifdef OMPI_HAVE_MPI_EXT_PCOLLREQ
+// Set up once, as MPI 4 has it.
+class PersistentAlltoallw final : public Alltoallw {
+public:
+    PersistentAlltoallw(const Case& one, Pair& own) : Alltoallw(one, own) {
+        MPIX_Alltoallw_init(source().data(), send_.counts.data(), send_.starts.data(), send_.types.data(),
+                            target().data(), receive_.counts.data(), receive_.starts.data(), receive_.types.data(),
+                            MPI_COMM_WORLD, MPI_INFO_NULL, &request_);
+    }
+    ~PersistentAlltoallw() override { MPI_Request_free(&request_); }
+    void run() override {
+        MPI_Start(&request_);
+        MPI_Wait(&request_, MPI_STATUS_IGNORE);
+    }
+
+private:
+    MPI_Request request_ = MPI_REQUEST_NULL;
+};
+#endif
 
 // Every rank gets every tile, and keeps the elements that it wants.
 class GatherSlice final : public ByHand {
@@ -292,7 +383,12 @@ std::vector<Entry> contestants(const Case& one, Backend& backend, const mpi::Opt
     all.push_back({"roofline", Kind::roofline, std::make_unique<Roofline>(one, own)});
     for (Entry& plan : plans(one, backend, options, own)) all.push_back(std::move(plan));
     all.push_back({"MPI_Alltoallw", Kind::mpi, std::make_unique<Alltoallw>(one, own)});
+#ifdef OMPI_HAVE_MPI_EXT_PCOLLREQ
+    all.push_back({"MPIX_Alltoallw_init", Kind::mpi, std::make_unique<PersistentAlltoallw>(one, own)});
+#endif
+    all.push_back({"MPI_Neighbor_alltoallw", Kind::mpi, std::make_unique<NeighbourAlltoallw>(one, own)});
     all.push_back({"isend/irecv of datatypes", Kind::mpi, std::make_unique<TypesIsend>(one, own)});
+    all.push_back({"persistent datatypes", Kind::mpi, std::make_unique<TypesPersistent>(one, own)});
     all.push_back({"pack, isend/irecv", Kind::mpi, std::make_unique<PackIsend>(one, own)});
     all.push_back({"pack, MPI_Alltoallv", Kind::mpi, std::make_unique<PackAlltoallv>(one, own)});
     all.push_back({"gather, then slice", Kind::mpi, std::make_unique<GatherSlice>(one, own)});

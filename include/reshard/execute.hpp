@@ -7,6 +7,8 @@
 
 namespace reshard {
 
+struct NodeMove;
+
 /// The places of one array's tiles in the caller's buffers; row_major if not given. May differ from rank to rank.
 struct Storages {
     std::optional<Storage> source;  ///< of the source buffer
@@ -37,6 +39,10 @@ public:
     /// The same for one plan.
     [[nodiscard]] static Result<Executor> prepare(const Result<Judged<Plan>>& plan, Backend& backend,
                                                   const Storages& storages = {});
+
+    /// The same for a move through nodes (boxes/nodes.hpp). The workspace is its staging memory.
+    [[nodiscard]] static Result<Executor> prepare_through_nodes(const Result<NodeMove>& move, Backend& backend,
+                                                                const Storages& storages = {});
 
     /// The work of this rank, one entry per array. A plan that runs as one exchange has that one step and no workspace.
     /// A split plan has the workspace of a piece.

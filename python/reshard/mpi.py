@@ -22,7 +22,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import numpy
@@ -496,18 +496,27 @@ def _views_of(buffer: numpy.ndarray, boxes: list[list[tuple[int, int]]]) -> list
 
 
 @_collective("prepare")
-def rebuild(comm: MPI.Comm, tile: Any, source: Layout | Sequence[Layout], target: Layout | Sequence[Layout],
-            lost: Sequence[int], devices: Sequence[int] | None = None) -> Any:
+def rebuild(comm: MPI.Comm, tile: Any, source: Layout | Sequence[Layout] | Mapping[str, Layout],
+            target: Layout | Sequence[Layout] | Mapping[str, Layout], lost: Sequence[int],
+            devices: Sequence[int] | None = None) -> Any:
     """Rebuilds arrays from the replicas that are left when devices are lost; returns this rank's target tiles. Collective.
 
     Layouts name devices as before the loss: a tile of `source` is gone on each device in `lost`. devices: the device that
-    each rank of `comm` is; rank r is device r when None. Lists of layouts and tiles move a whole state in one round.
-    tile: this rank's source tile in C order (a list for a list); None on a device that is lost or new.
+    each rank of `comm` is; rank r is device r when None. Lists of layouts and tiles move a whole state in one round, and
+    so do dicts: source, target and tile by the name of each array.
+    tile: this rank's source tile in C order (a list for a list, a dict for a dict); None on a device that is lost or new.
     Each element comes from a holder that is left, and the holders of a tile share the work. A rank keeps what it has.
     Errors, on all ranks before any byte moves: InfeasibleError (only lost devices held some boxes; it names them),
     InputError (dtype, shape, a device that is no rank, arguments that differ between ranks), UnsupportedError (summands),
     TypeError on the rank that passed anything else. BackendError: MPI or a peer failed.
     """
+    names = None
+    if isinstance(source, Mapping) or isinstance(target, Mapping):
+        if not (isinstance(source, Mapping) and isinstance(target, Mapping) and set(source) == set(target)):
+            raise InputError("source and target do not name the same arrays", "mismatch")
+        names = sorted(source)
+        tile = None if tile is None else [tile.get(name) for name in names]
+        source, target = [source[name] for name in names], [target[name] for name in names]
     one = isinstance(source, Layout)
     sources = [source] if isinstance(source, Layout) else list(source)
     targets = [target] if isinstance(target, Layout) else list(target)
@@ -522,7 +531,7 @@ def rebuild(comm: MPI.Comm, tile: Any, source: Layout | Sequence[Layout], target
     if ids[comm.rank] in gone:
         tiles = [None] * len(sources)
     _mpi.rebuild(_addressof(comm), sources, targets, gone, ids, tiles, outs)
-    return outs[0] if one else outs
+    return outs[0] if one else outs if names is None else dict(zip(names, outs, strict=True))
 
 
 def capabilities(comm: MPI.Comm) -> Capabilities:

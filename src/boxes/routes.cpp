@@ -54,6 +54,18 @@ std::string box_text(const Box& box) {
     return fmt::format("[{}]", fmt::join(sides, ", "));
 }
 
+void add(Hash& hash, const BoxTable& table) {
+    for (const RankBoxes& rank : table.ranks)
+        for (const auto* boxes : {&rank.have, &rank.want}) {
+            hash.add(std::ssize(*boxes));
+            for (const Box& box : *boxes)
+                for (const Interval& side : box) {
+                    hash.add(side.begin);
+                    hash.add(side.end);
+                }
+        }
+}
+
 Wants wants_of(const std::vector<Box>& boxes, std::size_t dims, Index rank) {
     Wants wants;
     if (boxes.size() == 1 && count(boxes.front()) > 0)
@@ -145,18 +157,36 @@ std::vector<BoxMove> BoxRoutes::receives(Index rank) const {
 
 std::vector<BoxMove> BoxRoutes::sends(Index rank) const {
     const std::vector<Box>& own = boxes_of_rank(table_, rank).have;
-    std::set<Index> peers;
+    std::vector<Index> peers;
     for (const Box& box : own)
-        for (const NumberedBox& want : wanted_.overlapping(box)) peers.insert(want.rank);
-    peers.erase(rank);
+        for (const NumberedBox& want : wanted_.overlapping(box))
+            if (want.rank != rank) peers.push_back(want.rank);
+    std::ranges::sort(peers);
+    peers.erase(std::ranges::unique(peers).begin(), peers.end());
     std::vector<NumberedBox> all;
     for (const Box& box : own) all.push_back({rank, std::ssize(all), &box});
-    const BoxIndex index(std::move(all), table_.shape.size());
+    const bool one = own.size() == 1;  // the usual case, without a tree
+    const BoxIndex index = one ? BoxIndex() : BoxIndex(std::move(all), table_.shape.size());
     std::vector<BoxMove> moves;
-    for (const Index peer : peers)
-        for (const FreshPart& fresh : wants_of(boxes_of_rank(table_, peer).want, table_.shape.size(), peer).fresh)
-            for (const NumberedBox& mine : index.overlapping(fresh.part))
-                moves.push_back({peer, mine.number, fresh.number, intersect(fresh.part, *mine.box)});
+    moves.reserve(peers.size());
+    const auto add = [&](Index peer, Index to, const Box& part) {
+        if (one) {
+            Box common = intersect(part, own.front());
+            if (count(common) > 0) moves.push_back({peer, 0, to, std::move(common)});
+            return;
+        }
+        for (const NumberedBox& mine : index.overlapping(part))
+            moves.push_back({peer, mine.number, to, intersect(part, *mine.box)});
+    };
+    for (const Index peer : peers) {
+        const std::vector<Box>& wanted = boxes_of_rank(table_, peer).want;
+        if (wanted.size() == 1) {
+            add(peer, 0, wanted.front());
+            continue;
+        }
+        for (const FreshPart& fresh : wants_of(wanted, table_.shape.size(), peer).fresh)
+            add(peer, fresh.number, fresh.part);
+    }
     return moves;
 }
 

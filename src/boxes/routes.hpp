@@ -4,12 +4,16 @@
 #include <map>
 
 #include "reshard/boxes/boxes.hpp"
+#include "src/base/hash.hpp"
 #include "src/boxes/box_index.hpp"
 
 namespace reshard {
 
 /// The box for people: [0:16, 0:64].
 [[nodiscard]] std::string box_text(const Box& box);
+
+/// Adds the boxes of all ranks to a fingerprint.
+void add(Hash& hash, const BoxTable& table);
 
 /// A part that moves from box `from` of one rank to box `to` of another.
 struct BoxMove {

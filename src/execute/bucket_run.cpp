@@ -37,11 +37,11 @@ Result<std::unique_ptr<Ticket>> start_one(Bound& bound, const std::optional<void
 
 class GuardedTicket final : public Ticket, private Flight {
 public:
-    GuardedTicket(Buckets buckets, std::vector<std::unique_ptr<Ticket>> started, State state, const Started& how)
+    GuardedTicket(Buckets buckets, std::vector<std::unique_ptr<Ticket>> started, const Started& how)
         : queue_(how.queue),
           buckets_(std::move(buckets)),
           runs_(std::move(started)),
-          state_(std::move(state)),
+          state_(*buckets_->state),
           flights_(Flights::of_this_thread()),
           ready_(how.withheld ? 0 : buckets_->bounds.size()),
           set_out_(runs_.size()),
@@ -55,7 +55,7 @@ public:
     }
     // A run that is dropped has nobody to tell; the state remembers.
     ~GuardedTicket() override {
-        if (is_over()) return;
+        if (has_left_.load(std::memory_order_acquire) || is_over()) return;
         static_cast<void>(wait());
         const std::lock_guard lock(mutex_);
         if (!over_) end({Code::usage, fmt::format("the run was dropped before piece {} was offered", next_wanted())});
@@ -109,7 +109,7 @@ public:
     }
     Result<void*> event(std::size_t piece) override {
         const std::lock_guard lock(mutex_);
-        if (failed_) return tl::unexpected(state_->first_error);
+        if (failed_) return tl::unexpected(state_.first_error);
         if (piece >= buckets_->bounds.size()) return no_piece("event", piece);
         if (!buckets_->queued()) return fail(Code::unsupported, "this backend has no queues");
         if (place_of(piece) >= set_out_)
@@ -178,12 +178,14 @@ private:
     }
     // A run that is over is nobody's to advance. Not from within advance_if_free, whose caller has the list.
     void leave() {
-        if (over_ && std::exchange(listed_, false)) flights_->remove(*this);
+        if (!over_) return;
+        if (std::exchange(listed_, false)) flights_->remove(*this);
+        has_left_.store(true, std::memory_order_release);
     }
     template <class Look>
     Result<bool> advance(const Look& look) {
         while (!over_) {
-            if (state_->failed) {  // the executor was abandoned
+            if (state_.failed) {  // the executor was abandoned
                 failed_ = true;
                 finish();
                 break;
@@ -226,7 +228,7 @@ private:
     void end(const Error& error) {
         failed_ = true;
         const Error first = error;  // what is told may be the state's own
-        state_->fail(first);
+        state_.fail(first);
         finish();
     }
     void next() {
@@ -235,31 +237,32 @@ private:
     void finish() {
         over_ = true;
         runs_.clear();
-        state_->in_flight = false;
+        state_.in_flight = false;
     }
     [[nodiscard]] Result<void> ended() const {
-        if (failed_) return tl::unexpected(state_->first_error);
+        if (failed_) return tl::unexpected(state_.first_error);
         return {};
     }
 
     std::optional<void*> queue_;
     Buckets buckets_;
     std::vector<std::unique_ptr<Ticket>> runs_;  // that have started; none once it is over
-    State state_;
+    Executor::RunState& state_;
     std::shared_ptr<Flights> flights_;  // of the thread that started it
     std::mutex mutex_;
-    std::size_t at_ = 0;         // so many have arrived
-    std::size_t ready_;          // so many have been offered, with all before them
-    std::size_t set_out_;        // so many have set out
-    std::vector<char> offered_;  // in the order of travel; none where nothing is withheld
-    bool listed_ = false;        // in the flights
+    std::size_t at_ = 0;                  // so many have arrived
+    std::size_t ready_;                   // so many have been offered, with all before them
+    std::size_t set_out_;                 // so many have set out
+    std::vector<char> offered_;           // in the order of travel; none where nothing is withheld
+    bool listed_ = false;                 // in the flights
+    std::atomic<bool> has_left_ = false;  // it is over, and nobody else uses it
     bool over_ = false;
     bool failed_ = false;
 };
 
 class GuardedBound final : public Bound {
 public:
-    GuardedBound(Buckets buckets, State state) : buckets_(std::move(buckets)), state_(std::move(state)) {}
+    explicit GuardedBound(Buckets buckets) : buckets_(std::move(buckets)), state_(*buckets_->state) {}
 
     Result<std::unique_ptr<Ticket>> start() override {
         const std::size_t at_once = buckets_->queued() ? buckets_->bounds.size() : 1;
@@ -294,11 +297,11 @@ public:
 
 private:
     Result<std::unique_ptr<Ticket>> guarded(std::size_t at_once, const Started& how) {
-        if (state_->failed) {
+        if (state_.failed) {
             return fail(Code::backend, fmt::format("an earlier run of this executor failed, prepare it anew: {}",
-                                                   state_->first_error.message));
+                                                   state_.first_error.message));
         }
-        if (state_->in_flight) return fail(Code::mismatch, "another run of this executor is still in flight");
+        if (state_.in_flight) return fail(Code::mismatch, "another run of this executor is still in flight");
         std::vector<std::unique_ptr<Ticket>> started;
         for (std::size_t i = 0; i < at_once; ++i) {
             Bound& bound = *buckets_->bounds[i];
@@ -310,17 +313,17 @@ private:
                 return run;
             }
             if (!run) {
-                state_->fail(run.error());
+                state_.fail(run.error());
                 return run;
             }
             started.push_back(std::move(*run));
         }
-        state_->in_flight = true;
-        return std::make_unique<GuardedTicket>(buckets_, std::move(started), state_, how);
+        state_.in_flight = true;
+        return std::make_unique<GuardedTicket>(buckets_, std::move(started), how);
     }
 
     Buckets buckets_;
-    State state_;
+    Executor::RunState& state_;
 };
 
 }  // namespace
@@ -352,14 +355,13 @@ Error named(std::string_view call, const Error& error) {
     return {error.code, fmt::format("{}: {}", call, error.message)};
 }
 
-std::unique_ptr<Bound> guarded(BoundBuckets buckets, std::shared_ptr<Executor::RunState> state) {
-    return std::make_unique<GuardedBound>(std::make_shared<const BoundBuckets>(std::move(buckets)), std::move(state));
-}
-
 std::unique_ptr<Bound> guarded(std::unique_ptr<BoundBuckets> buckets, const State& state) {
-    if (buckets->rebindable.empty()) return guarded(std::move(*buckets), state);
-    auto give_back = [state](BoundBuckets* used) { state->spare.put(std::unique_ptr<BoundBuckets>(used)); };
-    return std::make_unique<GuardedBound>(Buckets(buckets.release(), std::move(give_back)), state);
+    buckets->state = state;
+    return std::make_unique<GuardedBound>(Buckets(buckets.release(), [](BoundBuckets* used) {
+        std::unique_ptr<BoundBuckets> held(used);
+        const State last = std::move(held->state);
+        if (!held->rebindable.empty()) last->spare.put(std::move(held));
+    }));
 }
 
 }  // namespace reshard

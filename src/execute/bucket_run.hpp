@@ -38,6 +38,9 @@ struct BoundBuckets {
     std::vector<Buffers> buffers_of = {};  ///< by array of the list
     std::vector<Buffers> of_pieces = {};
     std::vector<BufferRange> ranges = {};
+    bool still_bound = false;  ///< to buffers_of, although nobody holds the buckets
+    /// Of the executor, while somebody holds the buckets.
+    std::shared_ptr<Executor::RunState> state = {};
 
     /// The most that are on their way at once. With more than two, a transport that serves all equally would complete
     /// all pieces at the end. A queue completes them one after the other.
@@ -54,7 +57,8 @@ public:
     }
     /// Drops the buffers, and keeps the rest.
     void put(std::unique_ptr<BoundBuckets> buckets) {
-        for (Rebindable* one : buckets->rebindable) one->unbind();
+        buckets->still_bound = true;
+        for (Rebindable* one : buckets->rebindable) buckets->still_bound = one->unbind() && buckets->still_bound;
         delete held_.exchange(buckets.release());
     }
 
@@ -80,10 +84,12 @@ struct Executor::RunState {
 /// Runs the buckets in order, each when the one before it is done, or all at once if a queue keeps the order. A piece
 /// starts when the piece before the last has arrived and the last has been sent. Runs that share `state` are in flight
 /// one at a time. A wait for one run advances all others that its thread has started, since peers may wait for them in
-/// another order.
-[[nodiscard]] std::unique_ptr<Bound> guarded(BoundBuckets buckets, std::shared_ptr<Executor::RunState> state);
-/// The same. If the buckets can take other buffers, they become the state's spare ones once nobody holds them.
+/// another order. If the buckets can take other buffers, they become the state's spare ones once nobody holds them.
 [[nodiscard]] std::unique_ptr<Bound> guarded(std::unique_ptr<BoundBuckets> buckets,
                                              const std::shared_ptr<Executor::RunState>& state);
+[[nodiscard]] inline std::unique_ptr<Bound> guarded(BoundBuckets buckets,
+                                                    const std::shared_ptr<Executor::RunState>& state) {
+    return guarded(std::make_unique<BoundBuckets>(std::move(buckets)), state);
+}
 
 }  // namespace reshard

@@ -35,36 +35,39 @@ public:
     void add(Flight& run) {
         const std::lock_guard lock(mutex_);
         runs_.push_back(&run);
-        count_.store(runs_.size(), std::memory_order_relaxed);
+        count();
     }
     /// Does nothing when it is not there.
     void remove(const Flight& run) {
         const std::lock_guard lock(mutex_);
         std::erase(runs_, &run);
-        count_.store(runs_.size(), std::memory_order_relaxed);
+        count();
     }
     [[nodiscard]] bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
 
     /// True when there is another one.
     [[nodiscard]] bool has_others(const Flight& run) const {
-        const std::size_t count = count_.load(std::memory_order_relaxed);
-        if (count == 0) return false;
-        if (count > 1) return true;
-        const std::lock_guard lock(mutex_);
-        return !runs_.empty() && runs_.front() != &run;
+        return !empty() && only_.load(std::memory_order_relaxed) != &run;
     }
 
     void advance_all() { advance_others(nullptr); }
     void advance_others(const Flight* run) {
         const std::lock_guard lock(mutex_);
         std::erase_if(runs_, [&](Flight* one) { return one != run && one->advance_if_free(); });
-        count_.store(runs_.size(), std::memory_order_relaxed);
+        count();
     }
 
 private:
+    // pre: the mutex is held.
+    void count() {
+        only_.store(runs_.size() == 1 ? runs_.front() : nullptr, std::memory_order_relaxed);
+        count_.store(runs_.size(), std::memory_order_relaxed);
+    }
+
     mutable std::mutex mutex_;
     std::vector<Flight*> runs_;
     std::atomic<std::size_t> count_ = 0;
+    std::atomic<const Flight*> only_ = nullptr;  // if there is one
 };
 
 }  // namespace reshard

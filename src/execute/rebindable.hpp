@@ -9,8 +9,9 @@ namespace reshard {
 /// A Bound that takes other buffers in place. If no buffer is registered or new to the backend, this allocates nothing.
 class Rebindable : public Bound {
 public:
-    /// Drops what it keeps of its buffers, such as registered memory. pre: no run is in flight.
-    virtual void unbind() = 0;
+    /// Drops what it keeps of its buffers, such as registered memory. If it keeps nothing, it stays bound and returns
+    /// true. pre: no run is in flight.
+    virtual bool unbind() = 0;
     /// As Prepared::bind. After an error no run may start before a rebind succeeds.
     virtual Result<void> rebind(std::span<const Buffers> buffers) = 0;
 };

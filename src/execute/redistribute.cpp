@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "reshard/boxes/nodes.hpp"
 #include "reshard/padding.hpp"
 #include "reshard/planner/view.hpp"
 #include "src/base/try.hpp"
@@ -77,8 +78,21 @@ Result<std::unique_ptr<Ticket>> start_padded(Backend& backend, const Padding* pa
     return run;
 }
 
-// Ranks that prepare compare the plan's fingerprint. A rank that has prepared already must not agree with them.
-std::uint64_t number_of_prepared(const Judged<Plan>& made) { return ~fingerprint(made.plan(), made.execution()); }
+// The plan of a move, and the move through nodes if that takes less time.
+struct Chosen {
+    Judged<Plan> plan;
+    std::optional<NodeMove> nodes;
+
+    // Ranks that prepare compare the fingerprint. A rank that has prepared already must not agree with them.
+    [[nodiscard]] std::uint64_t number() const {
+        return ~(nodes ? fingerprint(*nodes) : fingerprint(plan.plan(), plan.execution()));
+    }
+};
+
+Result<Executor> prepare(const Result<Chosen>& chosen, Backend& backend, const Storages& storages) {
+    if (chosen && chosen->nodes) return Executor::prepare_through_nodes(*chosen->nodes, backend, storages);
+    return Executor::prepare(chosen.map([](const Chosen& one) { return one.plan; }), backend, storages);
+}
 
 }  // namespace
 
@@ -178,17 +192,17 @@ Redistributor::Entry& Redistributor::use(std::list<Entry>::iterator known) {
 }
 
 Result<Executor*> Redistributor::prepare(Result<Redistribution> move, std::string_view name, std::uint64_t number) {
-    const auto made = move.and_then([&](const Redistribution& one) -> Result<Judged<Plan>> {
+    const auto made = move.and_then([&](const Redistribution& one) -> Result<Chosen> {
         RESHARD_TRY(const auto& problem, problem_of(one));
         Options options = options_;
         options.cast = options.cast || one.options.cast;
         RESHARD_TRY(const auto& plan, plans_.synthesize(problem, options));
-        return plan;
+        return Chosen{plan, faster_through_nodes(problem, plan.picoseconds, options)};
     });
     if (made && entries_.size() == executors_max) entries_.pop_back();
     const Storages storages = made ? storages_of(*move, backend_.rank()) : Storages{};
-    RESHARD_TRY(auto& executor, Executor::prepare(made, backend_, storages));
-    if (name.empty()) number = number_of_prepared(*made);
+    RESHARD_TRY(auto& executor, reshard::prepare(made, backend_, storages));
+    if (name.empty()) number = made->number();
     const auto bytes = [&](const Layout& layout) {
         return tile_count(layout, backend_.rank()) * static_cast<std::size_t>(size_of(layout.dtype));
     };

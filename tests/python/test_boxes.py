@@ -101,6 +101,10 @@ class Ranks(unittest.TestCase):
         rebuilt = reshard.mpi.rebuild(self.comm, [tile, tile], [source, source], [source, columns], [2])
         numpy.testing.assert_array_equal(rebuilt[0], reshard.split(self.whole, source)[self.rank])
         numpy.testing.assert_array_equal(rebuilt[1], reshard.split(self.whole, columns)[self.rank])
+        named = reshard.mpi.rebuild(self.comm, tile if tile is None else {"rows": tile, "columns": tile},
+                                    {"rows": source, "columns": source}, {"columns": columns, "rows": source}, [2])
+        for array, name in zip(rebuilt, ("rows", "columns")):
+            numpy.testing.assert_array_equal(named[name], array)
         team = self.comm.Split(self.rank == 2, self.rank)
         if self.rank != 2:
             left = [0, 1, 3]
@@ -122,6 +126,8 @@ class Ranks(unittest.TestCase):
         wide = reshard.Layout(reshard.Mesh({"x": 5}), "f64", (8, 6), (None, "x"))
         self.raises(reshard.InputError, "device 4 wants a tile",
                     lambda: reshard.mpi.rebuild(self.comm, tile, layout, wide, [0]))
+        self.raises(reshard.InputError, "do not name the same arrays",
+                    lambda: reshard.mpi.rebuild(self.comm, {"a": tile}, {"a": layout}, {"b": layout}, [0]))
         wrong = tile[:1] if self.rank == 2 else tile
         self.raises(reshard.InputError, "(4, 6)" if self.rank == 2 else "rank 2", rebuild([0], wrong))
         numpy.testing.assert_array_equal(rebuild([0])(), tile)

@@ -20,6 +20,7 @@ struct Arguments {
     std::string list;                      ///< plan, run: a file of problems that are moved together; none when empty
     std::string staging;                   ///< plan, run: how much of a list's limit is kept free for the backend
     std::string rules;                     ///< plan: a file with the layouts of the tensors of a list; none when empty
+    std::vector<Index> lost;               ///< plan: devices whose tiles are gone; a rebuild is planned if there are any
     std::string rows;                      ///< plan: a folder for the rows of every rank; none when empty
     std::string side;                      ///< plan: whose rows, send or receive; send when empty
     std::string source_storage;            ///< plan --rows: where source tiles lie; dense, row-major when empty

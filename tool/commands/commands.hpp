@@ -28,6 +28,9 @@ Result<int> bench_halos(const Arguments& arguments);
 /// `explain --log`: the complaints of XLA in a training log.
 Result<int> explain_log(const Arguments& arguments);
 
+/// `plan --lost`: the traffic of a rebuild of one array or of a list when devices are lost.
+Result<int> plan_rebuild(const Arguments& arguments);
+
 /// `plan --rows`: the exchange of an array, of a list or of a model as rows of bytes, into files.
 Result<int> plan_rows(const Arguments& arguments);
 

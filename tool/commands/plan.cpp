@@ -16,6 +16,7 @@ namespace reshard::cli {
 Result<int> plan(const Arguments& arguments) {
     if (arguments.batch) return batch();
     if (!arguments.rows.empty()) return plan_rows(arguments);
+    if (!arguments.lost.empty()) return plan_rebuild(arguments);
     if (!arguments.list.empty()) return plan_list(arguments);
     if (asks_for_halos(arguments.question)) return plan_halos(arguments);
     RESHARD_TRY(const auto& asked, request_for(arguments));

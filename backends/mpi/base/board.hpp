@@ -8,9 +8,27 @@
 
 namespace reshard::mpi {
 
-/// Meetings of ranks that share memory. Meetings are numbered, and each rank comes to them in order. One atomic word
-/// says whether a meeting is complete, so all ranks get the same answer. A rank that cannot wait closes the board. From
-/// then on the ranks meet by letters, until all have met so once.
+/// The meeting that a rank has come to, and its value there.
+struct Presence {
+    std::uint64_t meeting = 0;  ///< its number; 0: none
+    std::uint64_t value = 0;
+    friend bool operator==(const Presence&, const Presence&) = default;
+};
+
+/// Messages of a run that also say that their sender has come to a meeting.
+class Carrier {
+public:
+    virtual ~Carrier() = default;
+    /// Sends the messages. pre: this rank has come to the board.
+    virtual void send(const Presence& own) = 0;
+    /// True once messages of all other ranks have come, with the same presence. Waits for `most` at most, and not long:
+    /// a rank that does not agree sends none.
+    [[nodiscard]] virtual bool all_have(const Presence& own, std::chrono::microseconds most) = 0;
+};
+
+/// Meetings of ranks that share memory. Meetings are numbered, and each rank comes to them in order. A rank that cannot
+/// wait closes the board in the name of a rank that has not come, which then cannot come. So a meeting is complete for
+/// all ranks or for none. From then on the ranks meet by letters, until all have met so once.
 class Board {
 public:
     Board() = default;

@@ -132,14 +132,18 @@ Roll::Verdict Roll::meet(const Letter& own) {
         static_cast<void>(board_->close(number_));
     else if (board_)
         at_board_ = board_->come(own);
+    if (at_board_ && carrier_ != nullptr && own.code < 0) carrier_->send({number_, own.value});
     const bool alone = Flights::of_this_thread()->empty();
     if (const auto met = on_board(own, alone ? quiet : std::chrono::microseconds(0))) return *met;
     return rank_ == 0 ? preside(own) : attend(own);
 }
 
-// The answer of the board, once all ranks have come there. The same on all ranks.
+// The answer of the board, once all ranks have come there. The same on all ranks. Messages with one presence say that
+// all ranks have come there and agree.
 std::optional<Roll::Verdict> Roll::on_board(const Letter& own, std::chrono::microseconds most) const {
-    if (!at_board_ || !board_->all_come(number_, most)) return std::nullopt;
+    if (!at_board_) return std::nullopt;
+    if (carrier_ != nullptr && own.code < 0 && carrier_->all_have({number_, own.value}, most)) return Verdict{};
+    if (!board_->all_come(number_, most)) return std::nullopt;
     if (board_->agrees(own)) return Verdict{};
     std::map<int, Letter> come;
     for (int rank = 0; rank < size_; ++rank) come.emplace(rank, board_->letter_of(rank, number_));

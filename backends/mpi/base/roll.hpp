@@ -34,6 +34,10 @@ public:
     /// dropped its backend: then no later call is well either.
     [[nodiscard]] Result<void> meet(Call call, const Result<std::uint64_t>& own);
 
+    /// Messages that say in the next call that this rank has come. If all ranks send them, no rank looks at the board.
+    /// Null: none.
+    void send_with(Carrier* carrier) { carrier_ = carrier; }
+
     /// The outcome of the last call for all ranks, after they have met. Errors: backend if this rank or another one was
     /// interrupted; all ranks get the error, and later calls fail.
     [[nodiscard]] Result<void> trouble();
@@ -63,7 +67,8 @@ private:
 
     std::shared_ptr<Post> post_;
     std::unique_ptr<Board> board_;  // null: ranks meet by letters only
-    bool at_board_ = false;         // this rank came to the current call there
+    Carrier* carrier_ = nullptr;
+    bool at_board_ = false;  // this rank came to the current call there
     std::chrono::milliseconds timeout_{};
     int rank_ = 0;
     int size_ = 1;

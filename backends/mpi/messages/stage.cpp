@@ -111,7 +111,7 @@ std::vector<std::vector<Index>> summing_ranks(std::span<const StageStep> stage) 
 
 Result<StageBuffers> bind_stage(const Stage& stage, std::span<const StageStep> steps, Arena& arena,
                                 std::span<const Buffers> buffers) {
-    const auto bind = [&](const PeerRegions& reached, const auto& takes) {
+    const auto bind = [&](const PeerRegions* reached, const auto& takes) {
         std::vector<Buffers> moved(buffers.size());
         std::vector<Index> source_bytes(buffers.size());
         std::vector<Index> target_bytes(buffers.size());
@@ -132,7 +132,7 @@ Result<StageBuffers> bind_stage(const Stage& stage, std::span<const StageStep> s
     }
     for (const auto& sum : stage.sums) {
         const auto taken = [&](const StageStep& one) { return sum->takes(one.array); };
-        RESHARD_TRY(auto& addresses, bind(sum->reached(), taken));
+        RESHARD_TRY(auto& addresses, bind(&sum->reached(), taken));
         bound.sums.push_back(std::move(addresses));
     }
     return bound;

@@ -133,26 +133,13 @@ Result<void> BounceBuffers::make(MPI_Comm communicator, Signals& signals, Arena&
     return all_succeeded(communicator, made, 1);
 }
 
-bool BounceBuffers::hold_all() const {
-    return std::ranges::all_of(outgoing_, [](const Pair& pair) { return pair.pieces.bytes() <= pair.half_bytes; });
-}
-
 void BounceBuffers::restart(const std::vector<std::vector<char>>& to_stage,
                             const std::vector<std::vector<char>>& from_stage, const std::vector<char>& own,
                             Store bounce_store) {
     bounce_store_ = bounce_store;
-    wakes_late_ = false;
     staying_->restart(own);
     for (Pair& pair : outgoing_) pair.pieces.restart(to_stage[pair.peer]);
     for (Pair& pair : incoming_) pair.pieces.restart(from_stage[pair.peer]);
-}
-
-void BounceBuffers::restart(const std::vector<char>& arrays, Store bounce_store) {
-    bounce_store_ = bounce_store;
-    wakes_late_ = true;
-    staying_->restart(arrays);
-    for (Pair& pair : outgoing_) pair.pieces.restart(arrays);
-    for (Pair& pair : incoming_) pair.pieces.restart(arrays);
 }
 
 // Opens a half for each pair of the groups whose pairs all have room, at most two halves ahead of the receivers.
@@ -175,11 +162,9 @@ std::size_t BounceBuffers::open_halves() {
     return open;
 }
 
-// Open halves and the parts that stay on this rank (`between`) get one piece each in turn: the source is read once, in
-// order.
-template <class Between>
-void BounceBuffers::fill(Signals& signals, const std::vector<const std::byte*>& sources, std::size_t open,
-                         const Between& between) {
+// Open halves and the parts that stay on this rank get one piece each in turn: the source is read once, in order.
+void BounceBuffers::fill(Signals& signals, const std::vector<const std::byte*>& sources,
+                         const std::vector<std::byte*>& targets, Store store, std::size_t open) {
     while (open > 0) {
         for (Pair& pair : outgoing_) {
             if (pair.packed_bytes < 0 || pair.pieces.pack(pair.half(), pair.packed_bytes, sources, copies_)) continue;
@@ -187,16 +172,11 @@ void BounceBuffers::fill(Signals& signals, const std::vector<const std::byte*>& 
             --open;
             if (bounce_store_ == Store::streaming) store_fence();
             pair.flags->filled.store(++pair.moved, std::memory_order_release);
-            if (!wakes_late_) signals.wake(pair.peer);
+            signals.wake(pair.peer);
         }
         copies_.run(bounce_store_);
-        between();
+        staying_->move(sources, targets, store);
     }
-}
-
-void BounceBuffers::pack(Signals& signals, const std::vector<const std::byte*>& sources) {
-    wanted_.clear();
-    fill(signals, sources, open_halves(), [] {});
 }
 
 bool BounceBuffers::drain(Signals& signals, Pair& pair, const std::vector<std::byte*>& targets, Store store) {
@@ -206,7 +186,7 @@ bool BounceBuffers::drain(Signals& signals, Pair& pair, const std::vector<std::b
     if (moves) {
         pair.pieces.unpack(pair.half(), targets, store);
         pair.flags->drained.store(++pair.moved, std::memory_order_release);
-        if (!wakes_late_) signals.wake(pair.peer);
+        signals.wake(pair.peer);
     } else {
         wanted_.push_back(filled);
     }
@@ -220,9 +200,8 @@ bool BounceBuffers::advance(Signals& signals, const std::vector<const std::byte*
         wanted_.clear();
         const std::size_t open = open_halves();
         moves = open > 0;
-        fill(signals, sources, open, [&] { staying_->move(sources, targets, store); });
+        fill(signals, sources, targets, store, open);
         for (Pair& pair : incoming_) moves = drain(signals, pair, targets, store) || moves;
-        if (moves && wakes_late_) signals.wake_others();
         moved = moved || moves;
     }
     if (std::ranges::all_of(outgoing_, [](const Pair& pair) { return pair.pieces.finished(); })) {

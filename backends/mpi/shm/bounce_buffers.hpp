@@ -32,22 +32,11 @@ public:
     Result<void> make(MPI_Comm communicator, Signals& signals, Arena& arena, const PeerRegions& parts,
                       Index bounce_bytes);
 
-    /// True if all that this rank sends fits the slots at once.
-    [[nodiscard]] bool hold_all() const;
-
     /// Begins a run. `to_stage` and `from_stage` mark, per peer and array, the data that goes through bounce buffers.
     /// `own` marks the arrays whose share on this rank is copied on the way. Bounce buffers are written with
     /// `bounce_store`.
     void restart(const std::vector<std::vector<char>>& to_stage, const std::vector<std::vector<char>>& from_stage,
                  const std::vector<char>& own, Store bounce_store);
-
-    /// Begins a run in which all data of these arrays goes through bounce buffers at once. Allocates nothing. Peers
-    /// that sleep are woken when all has moved, since that takes no longer than waking them.
-    void restart(const std::vector<char>& arrays, Store bounce_store);
-
-    /// Packs what there is room for, and writes no target. Wakes nobody, since all ranks meet next. pre: the run goes
-    /// through bounce buffers at once.
-    void pack(Signals& signals, const std::vector<const std::byte*>& sources);
 
     /// Moves all that can move now; returns true if something moved. After that wanted() names the counters that this
     /// waits for, and any one of them is enough. It is empty once the run is over.
@@ -67,8 +56,8 @@ private:
         [[nodiscard]] std::byte* half() const { return halves + static_cast<Index>(moved % 2) * half_bytes; }
     };
     [[nodiscard]] std::size_t open_halves();
-    template <class Between>
-    void fill(Signals& signals, const std::vector<const std::byte*>& sources, std::size_t open, const Between& between);
+    void fill(Signals& signals, const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets,
+              Store store, std::size_t open);
     bool drain(Signals& signals, Pair& pair, const std::vector<std::byte*>& targets, Store store);
 
     Views views_;  // of the peers' buffers
@@ -78,7 +67,6 @@ private:
     std::vector<std::vector<std::size_t>> groups_;  // outgoing pairs that keep pace
     DealtCopies copies_;
     Store bounce_store_ = Store::cached;
-    bool wakes_late_ = false;  // after all that can move now
     Signals::Wanteds wanted_;
 };
 

@@ -91,13 +91,38 @@ std::vector<Dim> cut_dims(const PeerRegion& part, Index slot_bytes) {
     return dims;
 }
 
-}  // namespace
-
-BouncePieces::Grid BouncePieces::grid_of(const PeerRegion& part, Index slot_bytes, Side side) {
-    const Index element_bytes = packed_element(part);
+// The copy of a block of a part, where it begins in the part's first block. Packed, its elements are dense, in the
+// order of the dimensions. `bytes` are those of the packed block.
+BoxCopy copy_of_block(const PeerRegion& part, const std::vector<Dim>& dims, std::vector<Index> extents,
+                      BouncePieces::Side side, Index& bytes) {
+    using Side = BouncePieces::Side;
     const ElementCast cast = side == Side::both     ? part.cast
                              : side == Side::sender ? at_sender(part.cast)
                                                     : at_receiver(part.cast);
+    Region source{part.source.offset_bytes, part.source.element_bytes, std::move(extents), {}};
+    Region target{part.target.offset_bytes, part.target.element_bytes, source.extents, {}};
+    for (const Dim& dim : dims) {
+        source.strides_bytes.push_back(dim.source_stride);
+        target.strides_bytes.push_back(dim.target_stride);
+    }
+    Region packed{0, packed_element(part), source.extents, source.extents};
+    bytes = packed_element(part);
+    for (std::size_t k = dims.size(); k-- > 0; bytes *= source.extents[k]) packed.strides_bytes[k] = bytes;
+    return {side == Side::receiver ? packed : source, side == Side::sender ? packed : target, cast};
+}
+
+}  // namespace
+
+BoxCopy copy_of_part(const PeerRegion& part, BouncePieces::Side side) {
+    std::vector<Dim> dims = dims_of(part);
+    std::ranges::stable_sort(dims, std::ranges::greater(), &Dim::target_stride);
+    std::vector<Index> extents;
+    for (const Dim& dim : dims) extents.push_back(dim.extent);
+    Index bytes = 0;
+    return copy_of_block(part, dims, std::move(extents), side, bytes);
+}
+
+BouncePieces::Grid BouncePieces::grid_of(const PeerRegion& part, Index slot_bytes, Side side) {
     Grid grid;
     grid.array = part.array;
     const std::vector<Dim> dims = cut_dims(part, slot_bytes);
@@ -108,23 +133,14 @@ BouncePieces::Grid BouncePieces::grid_of(const PeerRegion& part, Index slot_byte
         if (grid.cuts.back().shorter) shapes *= 2;
     }
     for (std::size_t shape = 0; shape < shapes; ++shape) {
-        Region source{part.source.offset_bytes, part.source.element_bytes, {}, {}};
-        Region target{part.target.offset_bytes, part.target.element_bytes, {}, {}};
+        std::vector<Index> extents;
         std::size_t bit = 1;
         for (std::size_t k = 0; k < dims.size(); ++k) {
             const bool last = grid.cuts[k].shorter && (shape & bit) != 0;
             if (grid.cuts[k].shorter) bit *= 2;
-            source.extents.push_back(last ? dims[k].extent % dims[k].block : dims[k].block);
-            source.strides_bytes.push_back(dims[k].source_stride);
-            target.strides_bytes.push_back(dims[k].target_stride);
+            extents.push_back(last ? dims[k].extent % dims[k].block : dims[k].block);
         }
-        target.extents = source.extents;
-        Region packed{0, element_bytes, source.extents, source.extents};
-        Index stride = element_bytes;
-        for (std::size_t k = dims.size(); k-- > 0; stride *= source.extents[k]) packed.strides_bytes[k] = stride;
-        grid.bytes.push_back(stride);
-        grid.copies.emplace_back(side == Side::receiver ? packed : source, side == Side::sender ? packed : target,
-                                 cast);
+        grid.copies.push_back(copy_of_block(part, dims, std::move(extents), side, grid.bytes.emplace_back()));
     }
     return grid;
 }

@@ -70,4 +70,8 @@ private:
     std::vector<Index> at_;  // the next block, per cut
 };
 
+/// The copy of a whole part: from its source into packed bytes (sender), from packed bytes into its target (receiver),
+/// or from its source into its target (both).
+[[nodiscard]] BoxCopy copy_of_part(const PeerRegion& part, BouncePieces::Side side);
+
 }  // namespace reshard::mpi

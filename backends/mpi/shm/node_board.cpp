@@ -9,7 +9,7 @@
 namespace reshard::mpi {
 namespace {
 
-constexpr std::uint64_t closed = std::uint64_t{1} << 63;
+constexpr std::uint64_t cannot_come = std::uint64_t{1} << 63;
 constexpr Index line_bytes = 64;
 
 Index signal_bytes(std::size_t ranks) {
@@ -41,57 +41,47 @@ NodeBoard::NodeBoard(std::byte* memory, const Signals::Among& among, std::chrono
 }
 
 Index NodeBoard::bytes(std::size_t ranks) {
-    return signal_bytes(ranks) + static_cast<Index>(sizeof(Count) + 2 * ranks * sizeof(Place));
+    return signal_bytes(ranks) + static_cast<Index>(sizeof(Closed) + 2 * ranks * sizeof(Place));
 }
 
-std::atomic<std::uint64_t>& NodeBoard::count() const { return reinterpret_cast<Count*>(letters_)->word; }
+std::atomic<std::uint32_t>& NodeBoard::closed() const { return reinterpret_cast<Closed*>(letters_)->flag; }
 
 NodeBoard::Place& NodeBoard::place(std::size_t rank, std::uint64_t number) const {
-    return reinterpret_cast<Place*>(letters_ + sizeof(Count))[2 * rank + number % 2];
+    return reinterpret_cast<Place*>(letters_ + sizeof(Closed))[2 * rank + number % 2];
 }
 
 // The text of a letter is copied only after a failure: most letters have none.
 bool NodeBoard::come(const Letter& own) {
-    std::uint64_t come = count().load(std::memory_order_acquire);
-    if ((come & closed) != 0) return false;
-    Letter& mine = place(signals_->rank(), own.number).letter;
-    std::memcpy(&mine, &own, own.code < 0 ? offsetof(Letter, text) : sizeof own);
-    while (!count().compare_exchange_weak(come, come + 1, std::memory_order_acq_rel, std::memory_order_acquire)) {
-        if ((come & closed) != 0) return false;
-    }
-    place(signals_->rank(), own.number).arrived.store(own.number, std::memory_order_release);
+    Place& mine = place(signals_->rank(), own.number);
+    std::uint64_t before = mine.arrived.load(std::memory_order_acquire);
+    if (!is_open()) return false;
+    if ((before & cannot_come) != 0) return shut();
+    std::memcpy(&mine.letter, &own, own.code < 0 ? offsetof(Letter, text) : sizeof own);
+    if (!mine.arrived.compare_exchange_strong(before, own.number)) return shut();
     signals_->wake_others();
     return true;
 }
 
 bool NodeBoard::has_come(int rank, std::uint64_t number) const {
-    return place(static_cast<std::size_t>(rank), number).arrived.load(std::memory_order_acquire) >= number;
+    const std::uint64_t arrived = place(static_cast<std::size_t>(rank), number).arrived.load(std::memory_order_acquire);
+    return arrived >= number && (arrived & cannot_come) == 0;
 }
 
-// Each of these ranks is in the count, so the meeting is complete. Needs no look at the count, which all ranks write.
+// After a meeting by letters the counters say that all came. The letters here may then be of an earlier meeting.
 bool NodeBoard::all_arrived(std::uint64_t number) const {
     for (std::size_t rank = 0; rank < signals_->size(); ++rank) {
-        if (place(rank, number).arrived.load(std::memory_order_acquire) < number) return false;
-    }
-    return true;
-}
-
-// After a meeting by letters the count says that it was complete. The letters here are then of an earlier one.
-bool NodeBoard::is_complete(std::uint64_t number) const {
-    if ((count().load(std::memory_order_acquire) & ~closed) < number * signals_->size()) return false;
-    for (std::size_t rank = 0; rank < signals_->size(); ++rank) {
-        if (place(rank, number).letter.number != number) return false;
+        if (!has_come(static_cast<int>(rank), number) || place(rank, number).letter.number != number) return false;
     }
     return true;
 }
 
 // Reports of the signals, such as a peer that died, are left to the letters.
 bool NodeBoard::all_come(std::uint64_t number, std::chrono::microseconds most) {
-    if (all_arrived(number) || is_complete(number)) return true;
+    if (all_arrived(number)) return true;
     if (most <= only_poll || others_.empty()) return false;
     for (Signals::Wanted& other : others_) other = {other.rank, &place(other.rank, number).arrived, number};
     static_cast<void>(signals_->wait(others_, Signals::Need::all, Signals::Clock::now(), most));
-    return all_arrived(number) || is_complete(number);
+    return all_arrived(number);
 }
 
 bool NodeBoard::agrees(const Letter& own) const {
@@ -106,20 +96,32 @@ const Letter& NodeBoard::letter_of(int rank, std::uint64_t number) const {
     return place(static_cast<std::size_t>(rank), number).letter;
 }
 
-bool NodeBoard::is_open() const { return (count().load(std::memory_order_acquire) & closed) == 0; }
+bool NodeBoard::is_open() const { return closed().load(std::memory_order_acquire) == 0; }
+
+// Each rank that sees a mark closes the board before it goes on. So no rank comes to a later meeting while a peer still
+// reads the letters of this one.
+bool NodeBoard::shut() {
+    closed().store(1, std::memory_order_release);
+    return false;
+}
 
 bool NodeBoard::close(std::uint64_t number) {
-    std::uint64_t come = count().load(std::memory_order_acquire);
-    while ((come & closed) == 0) {
-        if (come >= number * signals_->size()) return false;
-        if (count().compare_exchange_weak(come, come | closed, std::memory_order_acq_rel, std::memory_order_acquire))
-            return true;
+    for (std::size_t rank = 0; rank < signals_->size(); ++rank) {
+        Counter& arrived = place(rank, number).arrived;
+        std::uint64_t seen = arrived.load(std::memory_order_acquire);
+        bool marked = (seen & cannot_come) != 0;
+        while (seen < number && !marked) marked = arrived.compare_exchange_weak(seen, number | cannot_come);
+        if (marked || (seen & cannot_come) != 0) return !shut();
     }
-    return (come & ~closed) < number * signals_->size();
+    return false;
 }
 
 void NodeBoard::open_after(std::uint64_t number) {
-    count().store(number * signals_->size(), std::memory_order_release);
+    for (std::size_t rank = 0; rank < signals_->size(); ++rank) {
+        place(rank, number).arrived.store(number, std::memory_order_release);
+        place(rank, number + 1).arrived.store(number - 1, std::memory_order_release);
+    }
+    closed().store(0, std::memory_order_release);
 }
 
 }  // namespace reshard::mpi

@@ -30,22 +30,22 @@ public:
     void open_after(std::uint64_t number) override;
 
 private:
-    /// How often ranks have come to all meetings, and a bit that is set while the board is closed.
-    struct alignas(64) Count {
-        std::atomic<std::uint64_t> word;
+    /// Ranks read it in each meeting and seldom write it.
+    struct alignas(64) Closed {
+        std::atomic<std::uint32_t> flag;  ///< 1 while the board is closed
     };
     /// The start of the letter shares a cache line with the counter, so a peer reads both at once.
     struct alignas(64) Place {
-        Counter arrived;  ///< the number of the letter's meeting, once the count has it
+        Counter arrived;  ///< the number of the letter's meeting, once its rank has come; with a mark if it cannot come
         Letter letter;
     };
-    [[nodiscard]] std::atomic<std::uint64_t>& count() const;
+    [[nodiscard]] std::atomic<std::uint32_t>& closed() const;
+    bool shut();  // false
     [[nodiscard]] Place& place(std::size_t rank, std::uint64_t number) const;
     [[nodiscard]] bool all_arrived(std::uint64_t number) const;
-    [[nodiscard]] bool is_complete(std::uint64_t number) const;
 
     std::optional<Segment> segment_;
-    std::byte* letters_;  // the count, then the places
+    std::byte* letters_;  // the flag, then the places
     std::unique_ptr<Signals> signals_;
     Signals::Wanteds others_;
 };

@@ -15,10 +15,10 @@ std::string name_of(std::size_t index) {
 
 }  // namespace
 
-Result<ShmAddresses> ShmAddresses::bind(Arena& arena, const PeerRegions& reached, std::span<const Buffers> buffers,
+Result<ShmAddresses> ShmAddresses::bind(Arena& arena, const PeerRegions* reached, std::span<const Buffers> buffers,
                                         std::span<const Index> source_bytes, std::span<const Index> target_bytes) {
     ShmAddresses bound;
-    bound.reached_ = &reached;
+    bound.reached_ = reached;
     for (std::size_t i = 0; i < buffers.size(); ++i) {
         bound.bytes_.push_back(source_bytes[i]);
         bound.bytes_.push_back(target_bytes[i]);
@@ -28,19 +28,25 @@ Result<ShmAddresses> ShmAddresses::bind(Arena& arena, const PeerRegions& reached
 }
 
 Result<void> ShmAddresses::rebind(Arena& arena, std::span<const Buffers> others) {
-    unbind();
+    forget();
     buffers.assign(others.begin(), others.end());
     for (const Buffers& own : buffers) {
         sources.push_back(own.source.data());
         targets.push_back(own.target.data());
     }
     for (std::size_t i = 0; i < bytes_.size(); ++i)
-        addresses.push_back(arena.find(start(i), bytes_[i]).value_or(Address{}));
+        addresses.push_back(reached_ == nullptr ? Address{} : arena.find(start(i), bytes_[i]).value_or(Address{}));
     registered_.resize(addresses.size());
     return renew(arena);
 }
 
-void ShmAddresses::unbind() {
+bool ShmAddresses::unbind() {
+    if (reached_ == nullptr && std::ranges::count(registered_, nullptr) == std::ssize(registered_)) return true;
+    forget();
+    return false;
+}
+
+void ShmAddresses::forget() {
     buffers.clear();
     sources.clear();
     targets.clear();
@@ -74,7 +80,7 @@ Result<void> ShmAddresses::renew(const Arena& arena) {
             found ? Address{found->name(), found->offset_of(reinterpret_cast<std::uintptr_t>(start(i)))} : Address{};
         registered_[i] = std::move(found);
     }
-    if (changed) find_shadows();
+    if (changed && reached_ != nullptr) find_shadows();
     return {};
 }
 

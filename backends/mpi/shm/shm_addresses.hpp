@@ -15,16 +15,17 @@ struct ShmAddresses {
     std::vector<ShadowCopy> written_by_peers;  ///< of registered targets that peers write
 
     /// `reached` lists the regions that peers read of a source (sends) and may write of a target (receives). It must
-    /// outlive the result. Errors: backend if registered memory was freed or mapped anew.
-    [[nodiscard]] static Result<ShmAddresses> bind(Arena& arena, const PeerRegions& reached,
+    /// outlive the result. Null if no peer reaches the buffers: then they have no addresses. Errors: backend if
+    /// registered memory was freed or mapped anew.
+    [[nodiscard]] static Result<ShmAddresses> bind(Arena& arena, const PeerRegions* reached,
                                                    std::span<const Buffers> buffers,
                                                    std::span<const Index> source_bytes,
                                                    std::span<const Index> target_bytes);
 
     /// The same with other buffers, in place.
     Result<void> rebind(Arena& arena, std::span<const Buffers> others);
-    /// Refers to no buffer from now on.
-    void unbind();
+    /// Refers to no buffer from now on. If nothing of them is kept, it does nothing and returns true.
+    bool unbind();
 
     /// Finds, before a run, memory that was registered or ended since. Errors: as bind.
     Result<void> renew(const Arena& arena);
@@ -37,6 +38,7 @@ struct ShmAddresses {
 
 private:
     [[nodiscard]] const std::byte* start(std::size_t index) const;
+    void forget();
     void find_shadows();
 
     const PeerRegions* reached_ = nullptr;

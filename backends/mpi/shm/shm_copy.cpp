@@ -34,13 +34,11 @@ Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, st
     RESHARD_ASSIGN(plan->signals_,
                    Signals::make(communicator, plan->arena_, signal_addresses(steps.size()), options.timeout));
     plan->arrays_.resize(steps.size());
-    plan->moves_.resize(steps.size());
     for (std::size_t i = 0; i < steps.size(); ++i) {
         if (steps[i].step == nullptr) continue;
         const RankStep& step = *steps[i].step;
         const ElementCast cast = cast_of(step.from_dtype, step.to_dtype);
         plan->casts_ = plan->casts_ || cast;
-        plan->moves_[i] = 1;
         plan->arrays_[i] = {true, step.step, MultiCopy(MultiCopy::Kind::push, cast),
                             MultiCopy(MultiCopy::Kind::pull, cast)};
     }
@@ -59,38 +57,39 @@ Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, st
         array.pull.arrange();
     }
     plan->partners_.assign(partners.begin(), partners.end());
-    RESHARD_CHECK(
-        plan->bounce_buffers_.make(communicator, *plan->signals_, *plan->arena_, parts, options.bounce_bytes));
-    RESHARD_CHECK(plan->choose(communicator, parts, options.unregistered_buffers));
+    RESHARD_TRY(const bool small, plan->choose(communicator, parts, options));
+    if (small) {
+        RESHARD_CHECK(plan->mailboxes_.emplace().make(communicator, *plan->signals_, *plan->arena_, parts));
+    } else {
+        RESHARD_CHECK(
+            plan->bounce_buffers_.make(communicator, *plan->signals_, *plan->arena_, parts, options.bounce_bytes));
+    }
     plan->reached_ = std::move(parts);
     return plan;
 }
 
-// Non-temporal stores win if the ranks of the node write more than the cache that they share can hold. Going through
-// the bounce buffers at once wins if a second copy is cheaper than a barrier.
-Result<void> ShmCopyPlan::choose(MPI_Comm communicator, const PeerRegions& parts,
-                                 UnregisteredBuffers unregistered_buffers) {
+// Non-temporal stores win if the ranks of the node write more than the cache that they share can hold. Mailboxes win if
+// a second copy is cheaper than a barrier. Returns whether they do.
+Result<bool> ShmCopyPlan::choose(MPI_Comm communicator, const PeerRegions& parts, const Options& options) {
     Index written = 0;
     for (const auto* some : {&parts.own, &parts.receives}) {
         for (const PeerRegion& part : *some) written += bytes_of(part.target);
     }
-    RESHARD_TRY(const auto& all, reduced(communicator, std::array<Index, 1>{written}, MPI_INT64_T, MPI_SUM));
-    // With a core for each rank, a wait costs less than the second copy of a few KiB.
-    const Index worth = signals_->crowded() ? signals_->barrier_bytes() : signals_->barrier_bytes() / 4;
-    const bool small = written <= worth;
-    RESHARD_TRY(const auto& at_once,
-                least(communicator, {static_cast<char>(small && bounce_buffers_.hold_all() ? 1 : 0)}));
+    const bool fits = Mailboxes::bytes(parts.receives, signals_->size()) <= options.bounce_bytes;
+    RESHARD_TRY(const auto& all,
+                reduced(communicator, std::array<Index, 2>{written, fits ? 0 : 1}, MPI_INT64_T, MPI_SUM));
     store_ = store_for(all.front());
-    at_once_ = at_once.front() != 0;
     bounce_store_ = store_;
-    if (unregistered_buffers == UnregisteredBuffers::bounce) bounce_store_ = Store::cached;
-    if (unregistered_buffers == UnregisteredBuffers::bounce_nontemporal) bounce_store_ = Store::streaming;
-    return {};
+    if (options.unregistered_buffers == UnregisteredBuffers::bounce) bounce_store_ = Store::cached;
+    if (options.unregistered_buffers == UnregisteredBuffers::bounce_nontemporal) bounce_store_ = Store::streaming;
+    // If ranks share cores, a wait costs as much as the second copy of some more KiB.
+    const Index worth = signals_->crowded() ? signals_->barrier_bytes() : 2 * signals_->barrier_bytes();
+    return all.front() <= worth && all.back() == 0;
 }
 
 std::string ShmCopyPlan::describe() const {
     const char* cast = casts_ ? ", and the cast is part of the copy" : "";
-    if (at_once_) return fmt::format("through bounce buffers of {} bytes at once{}", bounce_bytes(), cast);
+    if (is_small()) return fmt::format("at once through mailboxes of {} bytes{}", bounce_bytes(), cast);
     return fmt::format("one pass through shared memory ({}; bounce buffers of {} bytes{} for unregistered buffers){}",
                        store_ == Store::streaming ? "push, non-temporal stores" : "pull, cached stores", bounce_bytes(),
                        bounce_store_ == Store::streaming ? ", non-temporal stores," : "", cast);
@@ -111,8 +110,9 @@ void ShmCopyPlan::Paths::begin(std::size_t arrays, std::size_t ranks) {
 }
 
 ShmCopy::ShmCopy(ShmCopyPlan& plan, const ShmAddresses& buffers)
-    : ShmRun(*plan.signals_, buffers, ++plan.runs_, plan.at_once_ ? Ranks() : plan.partners_),
+    : ShmRun(*plan.signals_, buffers, ++plan.runs_, plan.is_small() ? Ranks() : plan.partners_),
       plan_(plan),
+      phase_(plan.is_small() ? Phase::sending : Phase::entering),
       paths_(plan.paths_) {
     paths_.written.clear();
     paths_.leaving.clear();
@@ -120,12 +120,11 @@ ShmCopy::ShmCopy(ShmCopyPlan& plan, const ShmAddresses& buffers)
 
 Result<bool> ShmCopy::next(Slice most) {
     switch (phase_) {
+        case Phase::sending:
+        case Phase::reading:
+            return next_of_small(most);
         case Phase::entering: {
             RESHARD_CHECK(buffers_.kept(*plan_.arena_));
-            if (plan_.at_once_) {
-                stage_all();
-                return true;
-            }
             const auto there = wait(&SignalLine::entered, run_, plan_.partners_, most);
             if (!there || !*there) return there;
             RESHARD_CHECK(signals_.touch([&] { return sweep(); }));
@@ -192,18 +191,29 @@ Result<bool> ShmCopy::resolve(std::size_t peer, std::size_t array) {
     return out != Way::bounce || in != Way::bounce;
 }
 
-Result<void> ShmCopy::pack_first() {
-    if (!plan_.at_once_) return {};
-    RESHARD_CHECK(buffers_.kept(*plan_.arena_));
-    stage_all();
-    plan_.bounce_buffers_.pack(signals_, buffers_.sources);
-    return {};
+void ShmCopy::send(const Presence& own) {
+    if (!std::ranges::all_of(plan_.mailboxes_->free_for(run_), &Signals::Wanted::there)) return;
+    plan_.mailboxes_->send(run_, buffers_.sources, own);
+    phase_ = Phase::reading;
 }
 
-// No peer reaches the buffers, so no peer has to be ready yet.
-void ShmCopy::stage_all() {
-    phase_ = Phase::staging;
-    plan_.bounce_buffers_.restart(plan_.moves_, plan_.bounce_store_);
+bool ShmCopy::all_have(const Presence& own, std::chrono::microseconds most) {
+    return signals_.poll(plan_.mailboxes_->come_for(run_), Signals::Need::all, most) &&
+           plan_.mailboxes_->all_have(run_, own);
+}
+
+Result<bool> ShmCopy::next_of_small(Slice most) {
+    Mailboxes& mailboxes = *plan_.mailboxes_;
+    if (phase_ == Phase::sending) {
+        const auto free = waiting_.on(mailboxes.free_for(run_), Signals::Need::all, most);
+        if (!free || !*free) return free;
+        send({});
+    }
+    const auto come = waiting_.on(mailboxes.come_for(run_), Signals::Need::all, most);
+    if (!come || !*come) return come;
+    mailboxes.read(run_, buffers_.sources, buffers_.targets);
+    end();
+    return true;
 }
 
 Result<void> ShmCopy::sweep() {

@@ -1,9 +1,14 @@
 // Moves a whole list of arrays between the ranks of a node in one pass. Each rank reads its source once, in memory
 // order, and writes it straight into the targets that it reaches. It reads sources that it reaches into its own target.
-// All other data goes through bounce buffers. One barrier comes before and one after. There is no MPI.
+// All other data goes through bounce buffers. One barrier comes before and one after. Small lists go through mailboxes,
+// with one meeting. There is no MPI.
 #pragma once
 
+#include <optional>
+
+#include "backends/mpi/base/board.hpp"
 #include "backends/mpi/shm/bounce_buffers.hpp"
+#include "backends/mpi/shm/mailboxes.hpp"
 #include "backends/mpi/shm/shm_run.hpp"
 #include "reshard/backends/mpi.hpp"
 #include "src/copy/multi_copy.hpp"
@@ -27,8 +32,10 @@ public:
     [[nodiscard]] std::string describe() const;
     [[nodiscard]] Signals& signals() const { return *signals_; }
     [[nodiscard]] Arena& arena() const { return *arena_; }
-    /// The regions that peers read of a registered source and write of a registered target.
-    [[nodiscard]] const PeerRegions& reached() const { return reached_; }
+    /// The regions that peers read of a registered source and write of a registered target. Null if peers reach
+    /// neither.
+    [[nodiscard]] const PeerRegions* reached() const { return is_small() ? nullptr : &reached_; }
+    [[nodiscard]] bool is_small() const { return mailboxes_.has_value(); }
 
 private:
     friend class ShmCopy;
@@ -51,41 +58,41 @@ private:
         void begin(std::size_t arrays, std::size_t ranks);  // of all but `written` and `leaving`
     };
     ShmCopyPlan() = default;
-    Result<void> choose(MPI_Comm communicator, const PeerRegions& parts, UnregisteredBuffers unregistered_buffers);
+    Result<bool> choose(MPI_Comm communicator, const PeerRegions& parts, const Options& options);
 
     std::shared_ptr<Arena> arena_;
     std::unique_ptr<Signals> signals_;
     std::vector<Array> arrays_;
-    std::vector<char> moves_;  // per array: Array::moves
     PeerRegions reached_;
-    std::vector<std::size_t> partners_;  // ranks that this one sends to or receives from
-    BounceBuffers bounce_buffers_;
+    std::vector<std::size_t> partners_;   // ranks that this one sends to or receives from
+    std::optional<Mailboxes> mailboxes_;  // all goes through them
+    BounceBuffers bounce_buffers_;        // without mailboxes
     Paths paths_;
     Store store_ = Store::cached;
     Store bounce_store_ = Store::cached;
-    bool casts_ = false;    // some array
-    bool at_once_ = false;  // all goes through bounce buffers, with no barrier before
+    bool casts_ = false;  // some array
     std::uint64_t runs_ = 0;
 };
 
-class ShmCopy final : public ShmRun {
+class ShmCopy final : public ShmRun, public Carrier {
 public:
     ShmCopy(ShmCopyPlan& plan, const ShmAddresses& buffers);
 
-    /// Packs what goes through bounce buffers at once, and waits for nobody. Writes no target. Call it before advance.
-    Result<void> pack_first();
+    /// Sends the messages of a small list unless it must wait for a peer. Writes no target. pre: the plan is small.
+    void send(const Presence& own) override;
+    [[nodiscard]] bool all_have(const Presence& own, std::chrono::microseconds most) override;
 
 private:
-    enum class Phase { entering, staging, leaving };
+    enum class Phase { entering, staging, leaving, sending, reading };
 
     Result<bool> next(Slice most) override;
     Result<void> resolve();
     Result<bool> resolve(std::size_t peer, std::size_t array);  // true if one of the two reads or writes the other's
-    void stage_all();
+    Result<bool> next_of_small(Slice most);
     Result<void> sweep();
 
     ShmCopyPlan& plan_;
-    Phase phase_ = Phase::entering;
+    Phase phase_;
     ShmCopyPlan::Paths& paths_;
 };
 

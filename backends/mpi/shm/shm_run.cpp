@@ -9,7 +9,8 @@ namespace reshard::mpi {
 ShmRun::ShmRun(Signals& signals, const ShmAddresses& buffers, std::uint64_t run, const Ranks& peers)
     : signals_(signals), buffers_(buffers), run_(run), waiting_(signals), uses_(buffers.use()) {
     for (const ShadowCopy& one : buffers.read_by_peers) std::memcpy(one.shadow, one.own, one.bytes);
-    for (std::size_t i = 0; i < buffers.addresses.size(); ++i) published(signals.rank(), i) = buffers.addresses[i];
+    for (std::size_t i = 0; !peers.empty() && i < buffers.addresses.size(); ++i)
+        published(signals.rank(), i) = buffers.addresses[i];
     say(&SignalLine::entered, run, peers);
 }
 
@@ -34,7 +35,7 @@ void ShmRun::bring_back(std::size_t array, std::size_t peer) const {
 
 void ShmRun::say(Counter SignalLine::*counter, std::uint64_t value, const Ranks& peers) {
     (signals_.line(signals_.rank()).*counter).store(value, std::memory_order_release);
-    for (const std::size_t peer : peers) signals_.wake(peer);
+    if (!peers.empty()) signals_.wake(peers);
 }
 
 Result<bool> ShmRun::wait(Counter SignalLine::*counter, std::uint64_t least, const Ranks& peers, Slice most) {

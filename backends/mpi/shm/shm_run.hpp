@@ -14,7 +14,7 @@ public:
     Result<bool> advance(Slice most);
 
 protected:
-    using Ranks = std::vector<std::size_t>;
+    using Ranks = Signals::Ranks;
 
     /// Begins run number `run`, and wakes the ranks in `peers` that sleep until it begins.
     ShmRun(Signals& signals, const ShmAddresses& buffers, std::uint64_t run, const Ranks& peers);

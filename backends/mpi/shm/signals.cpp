@@ -126,6 +126,11 @@ void Signals::wake(std::size_t rank) {
     wake_sleeper(rank);
 }
 
+void Signals::wake(const Ranks& ranks) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    for (const std::size_t rank : ranks) wake_sleeper(rank);
+}
+
 void Signals::wake_others() {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     for (std::size_t rank = 0; rank < size_; ++rank) {
@@ -236,24 +241,29 @@ Result<void> Signals::see_to(const Wanted& missing, Clock::duration waited) cons
                                            started ? "finish its part of" : "start", in_words(timeout_)));
 }
 
-Result<bool> Signals::wait(const Wanteds& wanted, Need need, Clock::time_point since, Slice most) {
+bool Signals::poll(const Wanteds& wanted, Need need, Slice most) const {
     const auto ready = [&] {
         return need == Need::all ? std::ranges::all_of(wanted, &Wanted::there)
                                  : std::ranges::any_of(wanted, &Wanted::there);
     };
     const bool waits = most > only_poll;
-    for (int poll = 0; poll < (waits ? polls_ : 1); ++poll) {
+    for (int i = 0; i < (waits ? polls_ : 1); ++i) {
         if (ready()) return true;
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
     }
-    if (!waits) return see_to(wanted, since).map([&] { return ready(); });
-    for (int i = 0; i < yields; ++i) {
+    for (int i = 0; waits && i < yields; ++i) {
         sched_yield();
         if (ready()) return true;
     }
-    return sleep(wanted, need, since, most);
+    return false;
+}
+
+Result<bool> Signals::wait(const Wanteds& wanted, Need need, Clock::time_point since, Slice most) {
+    if (poll(wanted, need, most)) return true;
+    if (most > only_poll) return sleep(wanted, need, since, most);
+    return see_to(wanted, since).map([&] { return poll(wanted, need, only_poll); });
 }
 
 // A rank that needs all counters is woken by the first missing rank, then by the next: one wake for each late rank.

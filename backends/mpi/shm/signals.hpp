@@ -18,16 +18,18 @@ namespace reshard::mpi {
 /// A counter that only grows and that only one rank writes.
 using Counter = std::atomic<std::uint64_t>;
 
-/// The state of one rank. Other ranks write only `bell`, and clear `asleep`.
+/// The state of one rank. Other ranks write only `bell`, and clear `asleep`. Peers look at the second cache line after
+/// each change of theirs, and it seldom changes. So they keep it in their caches while the first line changes in each
+/// run.
 struct alignas(64) SignalLine {
-    Counter entered;                     ///< runs begun: its buffers may be read and written
-    Counter done;                        ///< runs whose reads and writes it has finished
-    Counter turn;                        ///< how far it is in a run that has rounds
-    std::atomic<std::uint32_t> touches;  ///< 1 while it reads or writes peers' tiles
-    std::atomic<std::uint32_t> bell;     ///< futex: others add to it to wake the rank
-    std::atomic<std::uint32_t> asleep;   ///< who may wake it: a rank + 1, any rank, or 0 when it is awake
-    std::atomic<std::uint32_t> left;     ///< 1: it uses no peer's memory any more; 2: nor the signals
-    std::atomic<std::uint32_t> excused;  ///< 1: it has failed to bind or start since its last run
+    Counter entered;                              ///< runs begun: its buffers may be read and written
+    Counter done;                                 ///< runs whose reads and writes it has finished
+    Counter turn;                                 ///< how far it is in a run that has rounds
+    std::atomic<std::uint32_t> touches;           ///< 1 while it reads or writes peers' tiles
+    alignas(64) std::atomic<std::uint32_t> bell;  ///< futex: others add to it to wake the rank
+    std::atomic<std::uint32_t> asleep;            ///< who may wake it: a rank + 1, any rank, or 0 when it is awake
+    std::atomic<std::uint32_t> left;              ///< 1: it uses no peer's memory any more; 2: nor the signals
+    std::atomic<std::uint32_t> excused;           ///< 1: it has failed to bind or start since its last run
     std::int32_t process;
     std::int32_t rank;  ///< its number in the backend
 };
@@ -81,7 +83,10 @@ public:
 
     /// Wakes `rank` if it sleeps; only then it makes a system call. Call it after a counter grew that `rank` waits for.
     void wake(std::size_t rank);
-    /// Wakes all other ranks that sleep until this one goes on. It has one fence for all.
+    using Ranks = std::vector<std::size_t>;
+    /// Wakes those of `ranks` that sleep until this one goes on. It has one fence for all.
+    void wake(const Ranks& ranks);
+    /// The same for all other ranks.
     void wake_others();
 
     /// Counts one more successful run of this rank. All ranks count the same runs.
@@ -118,6 +123,10 @@ public:
     };
     using Wanteds = std::vector<Wanted>;
     enum class Need { all, any };
+
+    /// True once all or any of `wanted` are there. Polls, then yields the processor some times, and does not sleep.
+    /// Does not look whether a peer failed.
+    [[nodiscard]] bool poll(const Wanteds& wanted, Need need, Slice most) const;
 
     /// Waits for all or any of `wanted`, which must not be empty. Returns false if that takes longer than about `most`.
     /// Errors: backend if a peer failed, died or left, or if it did not come within the timeout after `since`.

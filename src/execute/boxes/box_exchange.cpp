@@ -52,8 +52,7 @@ Hash array_hash(DType dtype, const std::vector<Index>& shape, std::size_t arrays
 
 std::uint64_t fingerprint(const BoxTable& table, std::size_t arrays) {
     Hash hash = array_hash(table.dtype, table.shape, arrays);
-    for (const RankBoxes& rank : table.ranks)
-        for (const Index number : numbers_of(rank)) hash.add(number);
+    add(hash, table);
     return hash.value();
 }
 

@@ -33,6 +33,15 @@ void add_plan_options(CLI::App& plan, Arguments& arguments) {
            "lines pattern = layout for both ends; the list's lines are then tensors, name dtype[shape]")
         ->needs(rows)
         ->needs("--list");
+    plan.add_option("--lost", arguments.lost,
+                    "devices whose tiles are gone, as in 3,6: what a rebuild from the replicas that are left moves")
+        ->type_name("DEVICES")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->check(CLI::Range(Index{0}, index_max))
+        ->excludes(rows)
+        ->excludes(batch)
+        ->excludes(certify);
     batch->excludes(certify)->excludes("--list");
     plan.get_option("--list")->excludes(certify);
     batch->excludes("--backend");
