@@ -11,7 +11,7 @@ namespace reshard {
 
 /// An instruction of scheduled HLO that takes time. Bytes are of one device.
 struct HloInstruction {
-    std::string name = {};
+    std::string name = {};        ///< as XLA names it
     std::string opcode = {};      ///< as XLA writes it: fusion, all-gather-start
     std::string collective = {};  ///< all-gather, also if it is started asynchronously; empty: no collective
     Index bytes = 0;              ///< of its result; if it starts a collective, of the result of its done
