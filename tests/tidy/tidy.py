@@ -410,14 +410,14 @@ def paths(root):
 
 
 def missing_in_the_house(root):
-    """README's picture of the house shows every room and every public header."""
-    readme = root / "README.md"
-    text = readme.read_text(encoding="utf-8") if readme.is_file() else ""
+    """The picture of the house in HACKING shows every room and every public header."""
+    page = root / "docs/HACKING.md"
+    text = page.read_text(encoding="utf-8") if page.is_file() else ""
     picture = set(re.findall(r"\w+", text.partition("\n## The house\n")[2]))
     for name in [*ROOMS, *(f"include/reshard/{header}" for header in HEADERS)] if picture else ():
         if (root / name).is_dir() or (root / f"{name}.hpp").is_file():
             for word in set(name.split("/")) - picture:
-                yield f"README.md:1: The house does not show {name}: no {word}"
+                yield f"docs/HACKING.md:1: The house does not show {name}: no {word}"
 
 
 def prose(root):
@@ -474,7 +474,7 @@ def self_test():
         ("proofs", "proofs/Step.v", "Proof. Admitted.\n"),
         ("paths", "src/plan/scan.hpp", "#pragma once  // as src/plan/gone.hpp\n"),
         ("paths", "README.md", "see `src/gone`\n"),
-        ("paths", "README.md", "\n## The house\nsrc plan copy synth rules backends local include reshard mesh\n"),
+        ("paths", "docs/HACKING.md", "\n## The house\nsrc plan copy synth rules backends local include reshard mesh\n"),
         ("paths", "docs/page.md", "see [that](gone.md)\n"),
         ("paths", "docs/page.md", "see `gone.hpp`\n"),
         ("prose", "README.md", "Of the plans one is left.\n\nWhat it costs is said.\n"),
