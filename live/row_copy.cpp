@@ -3,7 +3,7 @@
 namespace reshard::live {
 namespace {
 
-// Shorter runs share too many lines with their neighbours: past the caches such a copy takes three times as long.
+// Shorter runs share too many lines with their neighbours: past the caches such a copy takes twice as long.
 constexpr Index streamed_run_min = Index{64} << 10;
 
 }  // namespace
