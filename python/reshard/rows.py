@@ -145,6 +145,8 @@ def halo_rows(layout: Layout, rank: int, width: Width = 1, periodic: Periods = F
     the start of the source tile. Both sides include local copies.
     Errors: InputError (widths, a side, another array), UnsupportedError (as reshard.mpi.Halo).
     """
+    if not isinstance(layout, Layout):
+        raise TypeError(f"the rows of a halo are those of a Layout; a {type(layout).__name__} was given")
     rounds = _core.halo_rows(layout, widths_of(len(layout.shape), width, periodic, layout), source, rank, side, by_dimension)
     return [rows.view(row_dtype)[:, 0] for rows in rounds]
 

@@ -22,8 +22,8 @@ struct NodeWay {
 /// the dimensions of the array, so that one element may be moved several times. `Executor::prepare_through_nodes` runs
 /// it.
 struct NodeMove {
-    Problem ends;
-    NodeWay way;
+    Problem ends;  ///< the layouts of the move
+    NodeWay way;   ///< how it was made
     BoxTable keep;  ///< elements that a device holds and wants; the number is the device
     /// From source tiles to the staging memory of devices in the same node. Number 0: elements that the device sends to
     /// other nodes, if there are relays. Number 1 + n: elements that it shares in its node n.
