@@ -18,6 +18,7 @@ them itself, and a launcher whose script was killed is told by the system."""
 import argparse
 import json
 import os
+import re
 import shutil
 import signal
 import statistics
@@ -428,6 +429,24 @@ def report(asked):
             break
     if asked.check and found:
         sys.exit(f"wrong: {'; '.join(found)}")
+
+
+def over_a_link(ranks, rate, default):
+    """For sys.argv = [script, MPIEXEC, PROGRAM, arguments ...]: runs the program on two nodes of so many ranks. Prints what it
+    prints, and the time that the bytes it names ("receives [at least] N bytes") take at the rate. Returns the exit status."""
+    end_on_signals()
+    try:
+        with tempfile.TemporaryDirectory() as folder, Nodes(folder, rate, 2) as nodes:
+            done = nodes.launch(sys.argv[1], ranks, os.path.abspath(sys.argv[2]), *(sys.argv[3:] or default))
+    except Skip as reason:
+        print(f"skipped: {reason}")
+        return 77
+    print(done.stdout + done.stderr, end="")
+    received = re.search(r"receives (?:at least )?(\d+) bytes", done.stdout)
+    if done.returncode or not received:
+        return 1
+    print(f"which take {int(received[1]) / rate * 1e3:.3f} ms at {rate / 1e6:.0f} MB/s")
+    return 0
 
 
 def main():
