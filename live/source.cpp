@@ -181,7 +181,7 @@ Index Source::copy_tensor() {
         if (taking.next == peer.rows.size()) ended_.push_back(end(rank));
     }
     if (copied > 0) missing_[static_cast<std::size_t>(wanted)] -= copied;
-    if (store_ == Store::streaming) store_fence();  // whoever hears of the tensor reads it
+    if (store_ == Store::streaming) store_fence();  // peers that hear of the tensor read it
     return copied;
 }
 

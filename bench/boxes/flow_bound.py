@@ -1,4 +1,4 @@
-"""What no protocol beats on two levels: `python bench/boxes/flow_bound.py 120` draws so many pairs of each shuffled set of
+"""A bound that no protocol beats on two levels: `python bench/boxes/flow_bound.py 120` draws so many pairs of each shuffled set of
 tests/differential/levels_test.cpp and prints means over the simple bound of that test. Needs numpy and scipy.
 
 flow: for each part of the array, each device that lacks it needs a flow of it from the devices that hold it. A link

@@ -236,7 +236,7 @@ void SubscriberState::after_activate(const std::vector<Vote>& votes, Index now) 
 }
 
 // If a publisher's rank is silent, its newest version here is old, and each try may find it gone at the others. A vote
-// may take a lease, in which nothing is heard.
+// may take as long as a lease, without a word from the publisher.
 void SubscriberState::look_for_silence(Index now) {
     for (std::size_t peer = 0; peer < publishers_.size(); ++peer)
         if (!publishers_[peer].is_lost && now - publishers_[peer].spoke >= 2 * lease_)

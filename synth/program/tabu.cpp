@@ -54,7 +54,7 @@ private:
         if (value_ < best_.value) best_ = {current_, value_};
     }
 
-    // Makes the best change that is not tabu. False if there is none.
+    // Makes the best change that is not tabu. Returns whether there is one.
     bool step() {
         Index least = index_max;
         int equal = 0;

@@ -112,7 +112,7 @@ std::optional<Index> number_after(std::string_view text, std::string_view word) 
     return read.ec == std::errc() ? std::optional(number) : std::nullopt;
 }
 
-// What the checker says of a line that it accepts.
+// The checker's words about a line that it accepts.
 Result<std::string> accepted(const std::string& line, const std::string& named) {
     RESHARD_TRY(const auto& program, find_checker(named));
     std::string text = converse(program, line);

@@ -17,13 +17,13 @@ struct Granted {
     std::int64_t box_bytes = 0;  // 0: the sender has none
 };
 
-// Where a part of a message begins, after `used` bytes of it.
+// The offset of a part of a message, after `used` bytes.
 Index place_of(const PeerRegion& part, Index used) {
     const Index unit = std::min(part.source.element_bytes, part.target.element_bytes);
     return ceil_divide(used, unit) * unit;
 }
 
-// Where the mark of a message of so many bytes is: in one cache line.
+// The offset of the mark of a message of so many bytes. The mark lies in one cache line.
 Index place_of_mark(Index bytes) {
     constexpr Index line = 64;
     const Index place = ceil_divide(bytes, Index{alignof(MailMark)}) * Index{alignof(MailMark)};

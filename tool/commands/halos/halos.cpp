@@ -140,7 +140,7 @@ Result<int> bench_rank(Rank& rank, const Arguments& arguments, const HaloRequest
     return wrong == 0 ? exit_ok : exit_wrong;
 }
 
-// What the proved checker says that a device receives. It must be what the plan says.
+// The bytes that a device receives, by the proved checker. The plan must say the same.
 Result<Index> certified_bytes(const HaloRequest& asked, const HaloPlan& plan, const std::string& checker) {
     if (plan.way == HaloWay::by_dimension)
         return fail(Code::unsupported,
