@@ -26,10 +26,10 @@ public:
                                                 Clock::time_point end);
 
     [[nodiscard]] std::size_t rank_count() const { return peers_.size(); }
-    /// The element type in which the publisher sends each wanted tensor.
+    /// The element types of the wanted tensors as the publisher sends them.
     [[nodiscard]] const std::vector<DType>& sent_dtypes() const { return moves_->sent_dtypes(); }
 
-    /// Bytes of each wanted tensor that come to this rank, and those that have not come yet in the last generation of
+    /// Bytes of each wanted tensor that come to this rank; and bytes that are still missing in the last generation of
     /// fetch().
     [[nodiscard]] const std::vector<Index>& bytes() const { return wanted_bytes_; }
     [[nodiscard]] const std::vector<Index>& missing() const { return missing_; }

@@ -132,7 +132,7 @@ private:
         return sum;
     }
 
-    // Moves a part from the option that adds most to what is above the limits to the option that adds least.
+    // Some options add more to the excess over the limits. Moves a part from the worst option to the best one.
     void move_part(Divided& entry, const LoadLimits& limits) {
         std::size_t from = entry.options.size();
         std::size_t to = 0;

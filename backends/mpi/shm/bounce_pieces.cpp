@@ -92,7 +92,7 @@ std::vector<Dim> cut_dims(const PeerRegion& part, Index slot_bytes) {
 }
 
 // The copy of a block of a part, where it begins in the part's first block. Packed, its elements are dense, in the
-// order of the dimensions. `bytes` are those of the packed block.
+// order of the dimensions. The packed block has `bytes` bytes.
 BoxCopy copy_of_block(const PeerRegion& part, const std::vector<Dim>& dims, std::vector<Index> extents,
                       BouncePieces::Side side, Index& bytes) {
     using Side = BouncePieces::Side;

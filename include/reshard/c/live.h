@@ -1,6 +1,6 @@
 /// \file
 /// Versions of arrays from one job to another that was started apart. A library of its own, reshard_c_live, for Linux.
-/// Neither job needs MPI. docs/live.md has the endpoints and the promises.
+/// The jobs need no MPI. docs/live.md has the endpoints and the promises.
 ///
 /// Publishers and subscribers are collective over their group: all its ranks make the same calls in the same order. A
 /// rank whose arguments are wrong tells the others, and all fail at once. One thread at a time uses a group and all
@@ -56,7 +56,7 @@ typedef struct reshard_live_options {
     int64_t connect_ms;        ///< of a subscriber: until the publisher must be there
     int64_t bytes_per_second;  ///< of a publisher: a rank sends at most so many over TCP; 0: no limit
     int64_t check_bytes;       ///< of a publisher: 1: each version has a digest that subscribers compare; 0: none
-    /// Of a subscriber, or NULL: an update calls it with the bytes of this rank that have come, and their number in
+    /// Subscribers only; may be NULL. An update calls it with the bytes of this rank that have come, and their number in
     /// all.
     void (*progress)(int64_t received, int64_t bytes, void* context);
     /// Of a subscriber, or NULL: an update calls it with each tensor that has come, in their order. The tile is void if
@@ -104,7 +104,7 @@ int reshard_live_subscribe(reshard_live_group* group, const char* endpoint, cons
 /// `timeout_ms`; a process that is lost or silent; wrong bytes). The version before stays.
 int reshard_subscriber_update(reshard_subscriber* subscriber, int64_t timeout_ms, int64_t* version,
                               reshard_error** error);
-/// The same without waiting for a newer version: `version` is 0 if there is none.
+/// The same without waiting for a newer version. `version` becomes 0 if no newer one has come.
 int reshard_subscriber_poll(reshard_subscriber* subscriber, int64_t* version, reshard_error** error);
 /// The version of the tiles. 0: none, or the result of the last vote is unknown until reshard_subscriber_reconnect;
 /// -1 for NULL.

@@ -37,7 +37,7 @@ void add_one(Program&, std::string_view) { no_lines(); }
 std::string lines_of(const Program&) { no_lines(); }
 #endif
 
-// XLA's order of the instructions of a module. Without `seconds` times are estimated on the machine.
+// XLA's order of the instructions of a module. The machine estimates times that `seconds` does not give.
 nb::tuple program_of_text(std::string_view text, const nb::object& seconds, const nb::object& machine,
                           std::string_view computation) {
     const HloTimes asked = [&](const HloInstruction& one) {

@@ -26,8 +26,8 @@ nb::object bytes_of(std::span<Byte> bytes, const Keeper& keeper) {
     return nb::cast(nb::ndarray<nb::numpy, Shown>(data, {bytes.size()}, capsule_of(keeper)));
 }
 
-// The array, the dimension, pairs of indices of its tile, the place and the number of calls; None for a task in one
-// call.
+// The array, the dimension, pairs of indices of its tile, the place and the number of calls. A task in one call gets
+// None.
 nb::object piece_of(const TaskRun& run) {
     if (!run.piece) return nb::none();
     nb::list part;

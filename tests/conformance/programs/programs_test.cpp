@@ -11,6 +11,16 @@
 namespace reshard::conformance {
 namespace {
 
+void expect_two_runs(Player& player) {
+    for (int again = 0; again < 2; ++again) {
+        auto run = player.start();
+        ASSERT_TRUE(run) << run.error().message;
+        const auto done = (*run)->wait();
+        ASSERT_TRUE(done) << done.error().message;
+        player.expect_right();
+    }
+}
+
 TEST(Programs, RandomOnesMoveEveryByteWithinTheirLimits) {
     std::vector<ScheduleSynthesis> drawn;
     Index in_pieces = 0;
@@ -23,13 +33,7 @@ TEST(Programs, RandomOnesMoveEveryByteWithinTheirLimits) {
         for (std::size_t k = 0; k < drawn.size(); ++k) {
             Player player(drawn[k], backend);
             ASSERT_TRUE(player.prepared()) << player.error().message;
-            for (int again = 0; again < 2; ++again) {
-                auto run = player.start();
-                ASSERT_TRUE(run) << run.error().message;
-                const auto done = (*run)->wait();
-                ASSERT_TRUE(done) << done.error().message;
-                player.expect_right();
-            }
+            ASSERT_NO_FATAL_FAILURE(expect_two_runs(player));
             ASSERT_FALSE(::testing::Test::HasFailure()) << "program " << k;
         }
     });
@@ -78,13 +82,7 @@ TEST(Programs, PiecesAreUsedAsTheyArrive) {
         harness().on_every_rank([&](Backend& backend) {
             Player player(made, backend);
             ASSERT_TRUE(player.prepared()) << player.error().message;
-            for (int again = 0; again < 2; ++again) {
-                auto run = player.start();
-                ASSERT_TRUE(run) << run.error().message;
-                const auto done = (*run)->wait();
-                ASSERT_TRUE(done) << done.error().message;
-                player.expect_right();
-            }
+            ASSERT_NO_FATAL_FAILURE(expect_two_runs(player));
             if (backend.rank() == 3) {
                 EXPECT_GT(player.calls(), 3U);
             }
