@@ -319,4 +319,21 @@ void DenseTile::finish() {
         numpy().copyto(original_.object, array_.object);
 }
 
+std::optional<std::span<std::byte>> plain_tile(nb::handle object, Access access, const Layout& layout, Index rank) {
+    if (!object.type().is(numpy().array) || bytes_only(layout.dtype)) return std::nullopt;
+    const InPython running;
+    Array array;
+    nb::ndarray<> writable;
+    const bool held = access == Access::read ? nb::try_cast(object, array.keeper) : nb::try_cast(object, writable);
+    if (access == Access::write) array.keeper = nb::ndarray<nb::ro>(writable);
+    if (!held || array.keeper.dtype() != dlpack_dtype(layout.dtype)) return std::nullopt;
+    for (std::size_t k = 0; k < array.keeper.ndim(); ++k) {
+        array.shape.push_back(static_cast<Index>(array.keeper.shape(k)));
+        array.strides.push_back(array.keeper.stride(k));
+    }
+    array.dtype = layout.dtype;
+    if (array.shape != tile_shape(layout, rank) || !array.row_major()) return std::nullopt;
+    return std::span(static_cast<std::byte*>(const_cast<void*>(array.keeper.data())), array.size_bytes());
+}
+
 }  // namespace reshard::python

@@ -83,4 +83,9 @@ private:
     Access access_;
 };
 
+/// The elements of most arrays, at less cost: of numpy's own arrays that are dense and have the type and the shape of
+/// the tile. Otherwise nullopt, also if the array is to be written and is read-only. The caller keeps the array alive.
+[[nodiscard]] std::optional<std::span<std::byte>> plain_tile(nb::handle object, Access access, const Layout& layout,
+                                                             Index rank);
+
 }  // namespace reshard::python

@@ -41,6 +41,7 @@ _addressof: Any = None
 _Comm: Any = None
 _Intercomm: Any = None
 _is_finalized: Any = None
+_last: tuple[Any, int] = (None, 0)  # the communicator of the last call of redistribute that was well, and its address
 try:
     from . import _mpi
 except ImportError as reason:
@@ -137,6 +138,17 @@ def _starting(function: _Function) -> _Function:
 
 
 @_collective("redistribute")
+def _redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out: Any, cast: bool,
+                  permute: Sequence[int] | None, fill: Any) -> Any:
+    if out is None:
+        out = empty_tile(target, comm.rank)
+    address = _addressof(comm)  # the decorator has checked it
+    _mpi.redistribute(address, array, source, target, out, bool(cast), list(permute or ()), fill_bytes(target, fill))
+    global _last
+    _last = comm, address
+    return out
+
+
 def redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out: Any = None, *, cast: bool = False,
                  permute: Sequence[int] | None = None, fill: Any = None) -> Any:
     """Moves this rank's tile of `source` to its tile of `target`; returns `out` once it is complete. Collective.
@@ -152,11 +164,11 @@ def redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out
     that passed no array or no layout, and InputError on the others. TypeError on one rank alone: no communicator.
     BackendError: MPI or a peer failed. After an error the next call prepares anew.
     """
-    if out is None:
-        out = empty_tile(target, comm.rank)
-    _mpi.redistribute(_addressof(comm), array, source, target, out, bool(cast), list(permute or ()),
-                      fill_bytes(target, fill))  # the decorator has checked it
-    return out
+    last, address = _last
+    plain = out is not None and not cast and permute is None and fill is None
+    if plain and comm is last and _mpi.redistribute_plain(address, array, source, target, out):
+        return out
+    return _redistribute(comm, array, source, target, out, cast, permute, fill)
 
 
 @_joining
@@ -542,7 +554,9 @@ def capabilities(comm: MPI.Comm) -> Capabilities:
 
 def clear(comm: MPI.Comm) -> None:
     """Frees the state that redistribute keeps on the communicator. Collective. Arrays of `allocate` stay."""
+    global _last
     address = _address(comm)
+    _last = None, 0
     _mpi.clear(address)
 
 

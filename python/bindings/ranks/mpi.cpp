@@ -15,6 +15,7 @@
 #include "python/bindings/executors.hpp"
 #include "python/bindings/files.hpp"
 #include "python/bindings/programs/runner.hpp"
+#include "src/base/apart.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::python {
@@ -53,6 +54,27 @@ void redistribute(std::uintptr_t address, nb::handle array, const Layout& source
     Call::vote(*backend);
     unwrap(waiting([&] { return reshard::redistribute(*backend, source, target, from.read(), to.write(), options); }));
     to.finish();
+}
+
+// Most calls, at less cost: a communicator that moved before, and plain arrays. False if this is another call. Then
+// nothing was done, and the ranks have not agreed.
+bool redistribute_plain(std::uintptr_t address, nb::handle array, nb::handle source, nb::handle target,
+                        nb::handle out) {
+    expect_home(first_use(), "communicators");
+    const MPI_Comm communicator = communicator_at(address);
+    if (communicator == MPI_COMM_NULL || !nb::isinstance<Layout>(source) || !nb::isinstance<Layout>(target))
+        return false;
+    const auto known = mpi::backend_of(communicator);
+    if (!known) return false;
+    const std::shared_ptr<Backend>& backend = *known;
+    const auto& from = nb::cast<const Layout&>(source);
+    const auto& to = nb::cast<const Layout&>(target);
+    const auto read = plain_tile(array, Access::read, from, backend->rank());
+    const auto written = plain_tile(out, Access::write, to, backend->rank());
+    if (!read || !written || !apart(*read, *written)) return false;
+    const Turn turn(*backend);
+    unwrap(waiting([&] { return reshard::redistribute(*backend, from, to, *read, *written); }));
+    return true;
 }
 
 nb::object allocate(std::uintptr_t address, Index bytes) {
@@ -163,6 +185,7 @@ NB_MODULE(_mpi, module) {
         "join", [](std::uintptr_t address) { static_cast<void>(backend_at(address)); }, "address"_a);
     module.def("redistribute", redistribute, "address"_a, "array"_a, "source"_a, "target"_a, "out"_a, "cast"_a,
                "permute"_a, "fill"_a.none());
+    module.def("redistribute_plain", redistribute_plain, "address"_a, "array"_a, "source"_a, "target"_a, "out"_a);
     module.def("allocate", allocate, "address"_a, "bytes"_a,
                nb::sig("def allocate(address: int, bytes: int) -> numpy.ndarray"));
     nb::class_<RegisteredArrays>(module, "RegisteredArrays", "Arrays that are registered, until `end`.")
