@@ -83,7 +83,8 @@ Result<void> make_keys() {
     return checked(MPI_Comm_set_attr(MPI_COMM_SELF, attributes().end, nullptr), "MPI_Comm_set_attr");
 }
 
-Result<Kept*> kept_of(MPI_Comm communicator) {
+// The attribute of a communicator, null if it has none.
+Result<Kept*> found_on(MPI_Comm communicator) {
     if (!usable()) return fail(Code::backend, "MPI is not running: call MPI_Init first, and not after MPI_Finalize");
     if (communicator == MPI_COMM_NULL) return fail(Code::backend, "there is no rank on MPI_COMM_NULL");
     RESHARD_CHECK(make_keys());
@@ -91,7 +92,10 @@ Result<Kept*> kept_of(MPI_Comm communicator) {
     int found = 0;
     const int got = MPI_Comm_get_attr(communicator, attributes().backend, static_cast<void*>(&kept), &found);
     RESHARD_CHECK(checked(got, "MPI_Comm_get_attr"));
-    if (found != 0) return kept;
+    return found != 0 ? kept : nullptr;
+}
+
+Result<Kept*> make_on(MPI_Comm communicator) {
     RESHARD_TRY(auto& backend, make_backend(communicator));
     auto made = std::make_unique<Kept>(std::move(backend));
     const int set = MPI_Comm_set_attr(communicator, attributes().backend, made.get());
@@ -103,12 +107,20 @@ Result<Kept*> kept_of(MPI_Comm communicator) {
 
 }  // namespace
 
-Result<std::shared_ptr<Backend>> backend_of(MPI_Comm communicator) {
+Result<std::shared_ptr<Backend>> known_backend(MPI_Comm communicator) {
     thread_local Last last;
     const std::uint64_t dropped = attributes().dropped.load(std::memory_order_acquire);
     if (last.kept != nullptr && last.communicator == communicator && last.dropped == dropped) return *last.kept;
-    RESHARD_TRY(auto* const kept, kept_of(communicator));
+    RESHARD_TRY(auto* const kept, found_on(communicator));
+    if (kept == nullptr) return nullptr;
     last = {communicator, kept, dropped};
+    return *kept;
+}
+
+Result<std::shared_ptr<Backend>> backend_of(MPI_Comm communicator) {
+    RESHARD_TRY(auto known, known_backend(communicator));
+    if (known) return known;
+    RESHARD_TRY(auto* const kept, make_on(communicator));
     return *kept;
 }
 
@@ -119,11 +131,8 @@ Result<void> redistribute(MPI_Comm communicator, const Layout& source, const Lay
 }
 
 void clear(MPI_Comm communicator) {
-    if (!usable() || communicator == MPI_COMM_NULL || !make_keys()) return;
-    void* kept = nullptr;
-    int found = 0;
-    if (MPI_Comm_get_attr(communicator, attributes().backend, static_cast<void*>(&kept), &found) != MPI_SUCCESS) return;
-    if (found != 0) MPI_Comm_delete_attr(communicator, attributes().backend);
+    const auto kept = found_on(communicator);
+    if (kept && *kept != nullptr) MPI_Comm_delete_attr(communicator, attributes().backend);
 }
 
 }  // namespace reshard::mpi

@@ -40,8 +40,8 @@ _absent = ""  # the reason, if there is no MPI
 _addressof: Any = None
 _Comm: Any = None
 _Intercomm: Any = None
+_Intracomm: Any = ()  # no class, until mpi4py is found
 _is_finalized: Any = None
-_last: tuple[Any, int] = (None, 0)  # the communicator of the last call of redistribute that was well, and its address
 try:
     from . import _mpi
 except ImportError as reason:
@@ -60,7 +60,7 @@ def available() -> bool:
 
 def _connect() -> None:
     """Finds mpi4py, once. Errors: UnsupportedError."""
-    global _addressof, _Comm, _Intercomm, _is_finalized
+    global _addressof, _Comm, _Intercomm, _Intracomm, _is_finalized
     if _mpi is None:
         why = f": {_absent}" if "_mpi" not in _absent else ""
         raise UnsupportedError(f"this build of reshard has no MPI{why}; install libopenmpi-dev or another MPI, then "
@@ -74,7 +74,8 @@ def _connect() -> None:
     if theirs != ours:
         raise UnsupportedError(f"mpi4py runs {theirs.splitlines()[0]!r}, and reshard was built with "
                                f"{ours.splitlines()[0]!r}", "unsupported")
-    _addressof, _Comm, _Intercomm, _is_finalized = MPI._addressof, MPI.Comm, MPI.Intercomm, MPI.Is_finalized
+    _addressof, _is_finalized = MPI._addressof, MPI.Is_finalized
+    _Comm, _Intercomm, _Intracomm = MPI.Comm, MPI.Intercomm, MPI.Intracomm
 
 
 def _address(comm: MPI.Comm) -> int:
@@ -142,10 +143,8 @@ def _redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, ou
                   permute: Sequence[int] | None, fill: Any) -> Any:
     if out is None:
         out = empty_tile(target, comm.rank)
-    address = _addressof(comm)  # the decorator has checked it
-    _mpi.redistribute(address, array, source, target, out, bool(cast), list(permute or ()), fill_bytes(target, fill))
-    global _last
-    _last = comm, address
+    _mpi.redistribute(_addressof(comm), array, source, target, out, bool(cast), list(permute or ()),
+                      fill_bytes(target, fill))  # the decorator has checked it
     return out
 
 
@@ -164,9 +163,8 @@ def redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out
     that passed no array or no layout, and InputError on the others. TypeError on one rank alone: no communicator.
     BackendError: MPI or a peer failed. After an error the next call prepares anew.
     """
-    last, address = _last
-    plain = out is not None and not cast and permute is None and fill is None
-    if plain and comm is last and _mpi.redistribute_plain(address, array, source, target, out):
+    if (cast is False and permute is None and fill is None and isinstance(comm, _Intracomm)
+            and _mpi.redistribute_plain(_addressof(comm), array, source, target, out)):
         return out
     return _redistribute(comm, array, source, target, out, cast, permute, fill)
 
@@ -554,9 +552,7 @@ def capabilities(comm: MPI.Comm) -> Capabilities:
 
 def clear(comm: MPI.Comm) -> None:
     """Frees the state that redistribute keeps on the communicator. Collective. Arrays of `allocate` stay."""
-    global _last
     address = _address(comm)
-    _last = None, 0
     _mpi.clear(address)
 
 

@@ -71,6 +71,10 @@ void refuse(MPI_Comm communicator, const Error& why);
 /// the caller holds it, but then it moves no data. Errors: as make_backend.
 [[nodiscard]] Result<std::shared_ptr<Backend>> backend_of(MPI_Comm communicator);
 
+/// The same backend, or null if the communicator has none. It never makes one, so it is not collective and waits for no
+/// rank. Errors: backend (MPI does not run, MPI_COMM_NULL).
+[[nodiscard]] Result<std::shared_ptr<Backend>> known_backend(MPI_Comm communicator);
+
 /// Collective: gives back everything that redistribute keeps on the communicator.
 void clear(MPI_Comm communicator);
 

@@ -56,24 +56,21 @@ void redistribute(std::uintptr_t address, nb::handle array, const Layout& source
     to.finish();
 }
 
-// Most calls, at less cost: a communicator that moved before, and plain arrays. False if this is another call. Then
-// nothing was done, and the ranks have not agreed.
+// Most calls, at less cost: a communicator that moved before, and plain arrays. False if this is another call: then
+// nothing was done, and this rank has not voted.
 bool redistribute_plain(std::uintptr_t address, nb::handle array, nb::handle source, nb::handle target,
                         nb::handle out) {
-    expect_home(first_use(), "communicators");
-    const MPI_Comm communicator = communicator_at(address);
-    if (communicator == MPI_COMM_NULL || !nb::isinstance<Layout>(source) || !nb::isinstance<Layout>(target))
-        return false;
-    const auto known = mpi::backend_of(communicator);
-    if (!known) return false;
-    const std::shared_ptr<Backend>& backend = *known;
+    if (!first_use().here() || !nb::isinstance<Layout>(source) || !nb::isinstance<Layout>(target)) return false;
+    const auto known = mpi::known_backend(communicator_at(address));
+    if (!known || !*known) return false;
+    Backend& backend = **known;
     const auto& from = nb::cast<const Layout&>(source);
     const auto& to = nb::cast<const Layout&>(target);
-    const auto read = plain_tile(array, Access::read, from, backend->rank());
-    const auto written = plain_tile(out, Access::write, to, backend->rank());
-    if (!read || !written || !apart(*read, *written)) return false;
-    const Turn turn(*backend);
-    unwrap(waiting([&] { return reshard::redistribute(*backend, from, to, *read, *written); }));
+    const auto in = PlainTile::of(array, Access::read, from, backend.rank());
+    const auto written = PlainTile::of(out, Access::write, to, backend.rank());
+    if (!in || !written || !apart(in->bytes, written->bytes)) return false;
+    const Turn turn(backend);
+    unwrap(waiting([&] { return reshard::redistribute(backend, from, to, in->bytes, written->bytes); }));
     return true;
 }
 
