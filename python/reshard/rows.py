@@ -304,12 +304,12 @@ _LONG_RUNS = 8
 
 
 def measure_costs(transfer: Callable[[numpy.ndarray, numpy.ndarray], Any], memory: Any, remote_address: int,
-                  run_bytes: int = 64, runs: int = 4096, staging_bytes: int = 1 << 20, rounds: int = 5, device: int = 0,
+                  run_bytes: int = 64, runs: int = 1024, staging_bytes: int = 1 << 20, rounds: int = 9, device: int = 0,
                   peer_device: int = 0) -> TransferCosts:
     """The costs of a transport, from minima of `rounds` moves: of one run of `run_bytes`, of so many runs, and of 8 long runs.
 
-    All three go directly and packed. Runs are spread over the memory, and every round has other ones: the memory of a
-    tile is rarely in a cache.
+    The long runs fill the staging memory. All three go directly and packed. The runs are spread over the memory, as the
+    runs of a tile are.
     transfer(local, remote) moves blocks between two arrays as `addressed` returns them, and returns when they are moved.
     memory: writable memory of this rank, as large as its tiles are: the last `staging_bytes` are staging, and the rest is at
     least 2 * runs * run_bytes bytes. remote_address: as much memory of the peer.
@@ -320,7 +320,7 @@ def measure_costs(transfer: Callable[[numpy.ndarray, numpy.ndarray], Any], memor
         raise InputError(f"{len(whole)} bytes of memory, {runs} runs of {run_bytes}; more than {_LONG_RUNS} runs, and twice "
                          f"their bytes beside {staging_bytes} bytes of staging, are needed")
     local, staging = whole[:-staging_bytes], whole[-staging_bytes:]
-    long_run = max(run_bytes + 1, min(len(local) // (2 * _LONG_RUNS), 1 << 19))
+    long_run = max(run_bytes + 1, min(staging_bytes, len(local) // 2) // _LONG_RUNS)
 
     def move(rows: numpy.ndarray) -> None:
         transfer(*addressed(rows, whole.ctypes.data, {0: [remote_address]}, "send", device, [peer_device]))
@@ -334,12 +334,11 @@ def measure_costs(transfer: Callable[[numpy.ndarray, numpy.ndarray], Any], memor
 
     def seconds(way: Callable[[numpy.ndarray], None], size: int, count: int) -> float:
         stride, times = len(local) // count, []
-        for number in range(rounds):
-            begin = (stride - size) * number // rounds // 64 * 64
-            rows = numpy.array([(0, 0, begin, begin, size, count, stride, stride)], row_dtype)
-            start = time.perf_counter()
+        rows = numpy.array([(0, 0, 0, 0, size, count, stride, stride)], row_dtype)
+        for _ in range(rounds):
+            begin = time.perf_counter()
             way(rows)
-            times.append(time.perf_counter() - start)
+            times.append(time.perf_counter() - begin)
         return min(times)
 
     def costs_of(way: Callable[[numpy.ndarray], None], bucket: int) -> WayCosts:
