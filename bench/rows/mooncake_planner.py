@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """mooncake_planner.py [--layers 58]: Mooncake's planner of weight transfers beside the rows of reshard, in processor time.
 
-The stacked experts of DeepSeek-V3, three tensors of (256, 2048, 7168) in each layer, go from 256 ranks to 128 others, each
-of which holds its part of the experts. Both plan all of it: Mooncake makes its manifests and its plan, reshard makes a
-schedule and the rows of all ranks. Both must move each byte once. Mooncake takes no two-dimensional cut of one dimension and
-no fused tensors, so the rest of the model is left out. Run it with a Python that has reshard and
-mooncake-transfer-engine-non-cuda."""
+The stacked experts of DeepSeek-V3 go from 256 ranks to 128 others: three tensors of (256, 2048, 7168) in each layer, cut by
+experts. Mooncake makes its manifests and its plan. reshard makes a schedule and the rows of all ranks. Both must move each
+byte once. The rest of the model is left out: Mooncake fuses no tensors, and cuts no dimension over two axes. Run it with a
+Python that has reshard and mooncake-transfer-engine-non-cuda."""
 
 import argparse
 import math

@@ -6,20 +6,11 @@
 #include <fmt/format.h>
 
 #include "src/base/try.hpp"
+#include "src/model/row_end.hpp"
 
 namespace reshard {
 
 namespace {
-
-Result<void> well_formed(const Row& row) {
-    if (row.array >= 0 && row.source_offset >= 0 && row.target_offset >= 0 && row.run_bytes >= 1 && row.runs >= 1 &&
-        row.source_stride >= 0 && row.target_stride >= 0)
-        return {};
-    return fail(Code::mismatch, fmt::format("a row of array {} has {} runs of {} bytes, offsets {} and {}, strides {} "
-                                            "and {}; runs and bytes are at least 1, all others at least 0",
-                                            row.array, row.runs, row.run_bytes, row.source_offset, row.target_offset,
-                                            row.source_stride, row.target_stride));
-}
 
 Result<void> at_least(Index value, Index least, std::string_view what) {
     if (value >= least) return {};

@@ -110,6 +110,8 @@ TEST(RowTransport, AddressesThatAreMissingAreErrors) {
     EXPECT_EQ(message(addressed(rows, RowSide::send, {own}, {std::span(peers).first(4), 2})),
               "a row of array 1 and peer 2; there are addresses of 2 arrays and 2 ranks");
     EXPECT_EQ(addressed(rows, RowSide::send, {own}, {far, 2}).error().code, Code::overflow);
+    const std::vector<Row> negative = {{1, 2, -8, 16, 4, 3, 8, 4}};
+    EXPECT_EQ(addressed(negative, RowSide::send, {own}, {peers, 2}).error().code, Code::mismatch);
     const std::vector<StridedMemory> many = {{0, 1, 0, 1, UINT32_MAX}, {0, 1, 0, 1, 1}};
     EXPECT_EQ(blocks_of(many).error().code, Code::unsupported);
 }
