@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Holds choose_transfers against both ways of a move: direct_or_packed.py TRANSPORT [--pairs 30] [--rounds 5] [--first 0].
 
-A transport leads to another process of this machine. `memory` writes blocks into its memory by process_vm_writev, 1,024 blocks
-a call. `link` sends one message for each block over TCP, between two network namespaces with a link of 62.5 MB/s
+A transport leads to another process of this machine. `memory` writes blocks into its memory by process_vm_writev, 1,024
+blocks a call. `link` sends one message for each block over TCP, between two network namespaces with a link of 62.5 MB/s
 (bench/two_nodes.py; it needs root). The receiver puts each block in its place, and answers when all have arrived. `nixl`
-writes through NIXL, over the transports in UCX_TLS. The costs of the transport are measured first. Then random moves run directly and
-packed, in turn. A packed move packs, sends and unpacks each bucket. Every result is compared. Times are medians. The last line
-counts the moves whose chosen way takes at most 1.1x of the better way. Run it with the Python that has reshard."""
+writes through NIXL, over the transports in UCX_TLS. The costs of the transport are measured first. Then random moves run
+directly and packed, in turn. A packed move packs, sends and unpacks each bucket. Every result is compared. Times are medians.
+The last line counts the moves whose chosen way takes at most 1.1x of the better way. Run it with the Python that has reshard."""
 
 import argparse
 import ctypes
@@ -68,8 +68,9 @@ class ToMemory:
         here, there = of_rows.blocks(local), of_rows.blocks(remote)
         for first in range(0, len(here), 1024):
             ours, theirs = here[first:first + 1024], there[first:first + 1024]
-            moved = system.process_vm_writev(self.pid, ctypes.c_void_p(ours.ctypes.data), ctypes.c_ulong(len(ours)),
-                                             ctypes.c_void_p(theirs.ctypes.data), ctypes.c_ulong(len(theirs)), ctypes.c_ulong(0))
+            vectors = [number for end in (ours, theirs)
+                       for number in (ctypes.c_void_p(end.ctypes.data), ctypes.c_ulong(len(end)))]
+            moved = system.process_vm_writev(self.pid, *vectors, ctypes.c_ulong(0))
             if moved != int(ours[:, 1].sum()):
                 raise failed()
 
@@ -208,8 +209,8 @@ def compare(asked, transfer, memory):
     draw = random.Random(asked.seed)
     costs = of_rows.measure_costs(transfer, memory.sender, memory.receiver.ctypes.data)
     for name, way in costs._asdict().items():
-        print(f"{asked.transport}, {name}: a message {way.seconds_per_message * 1e6:.1f} us, a run {way.seconds_per_run * 1e6:.3f} us, "
-              f"{1e-9 / max(way.seconds_per_byte, 1e-15):.3f} GB/s")
+        print(f"{asked.transport}, {name}: a message {way.seconds_per_message * 1e6:.1f} us, a run "
+              f"{way.seconds_per_run * 1e6:.3f} us, {1e-9 / max(way.seconds_per_byte, 1e-15):.3f} GB/s")
     ways, ratios = Ways(transfer, memory), []
     for number in range(asked.first + asked.pairs):
         rows = random_rows(draw)
@@ -219,8 +220,8 @@ def compare(asked, transfer, memory):
         direct, packed = ways.seconds(rows, asked.rounds)
         ratios.append((packed if chosen.packed else direct) / min(direct, packed))
         print(f"{number}: {chosen.bytes} bytes in {chosen.blocks} runs, direct {direct * 1e3:.3f} ms ("
-              f"{chosen.direct_seconds * 1e3:.3f} predicted), packed {packed * 1e3:.3f} ms ({chosen.packed_seconds * 1e3:.3f}), "
-              f"{'packed' if chosen.packed else 'direct'}, {ratios[-1]:.2f}x of the better")
+              f"{chosen.direct_seconds * 1e3:.3f} predicted), packed {packed * 1e3:.3f} ms ("
+              f"{chosen.packed_seconds * 1e3:.3f}), {'packed' if chosen.packed else 'direct'}, {ratios[-1]:.2f}x of the better")
     return ratios
 
 
