@@ -55,7 +55,7 @@ std::string halo_table(const HaloMove& move, const HaloPlan& plan, const Machine
     const HaloPrice& price = chosen(plan);
     std::string text = table.text(page);
     std::string from = "in place";
-    if (move.source) from = "from " + format(*move.source);
+    if (move.source) from = "from " + format(source_arrays(move));
     if (move.source && move.source->mesh != move.target.owned.mesh) from += " on " + format(move.source->mesh);
     text += fmt::format("fills {}, {}   received {} (lower bound {})\n", from, name(plan.way),
                         format_bytes(price.received_bytes), format_bytes(price.received_bytes));
