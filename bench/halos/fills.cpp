@@ -1,6 +1,6 @@
-// Fills of a periodic halo with corners, in place: HaloExchange beside five ways to send messages with MPI, and beside
-// a shared window of MPI-3 with two barriers, with two flags, and with nothing. All run in one launch, take turns, and
-// are checked before they are timed.
+// Fills of a periodic halo with corners, in place: HaloExchange beside five ways to send messages with MPI, beside
+// GHEX, and beside a shared window of MPI-3 with two barriers, with two flags, and with nothing. All run in one launch,
+// take turns, and are checked before they are timed.
 //   mpirun -n 4 halo_fills [EXTENTS HALO ROUNDS]      EXTENTS: 64,64,64
 #include <mpi.h>
 
