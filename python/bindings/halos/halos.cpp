@@ -1,5 +1,7 @@
 #include "python/bindings/halos/halos.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -24,6 +26,11 @@ std::vector<Halo> halos_of(const Widths::value_type& widths) {
     return halos;
 }
 
+// The shape of the array that a rank gives as the source. A tile without halos keeps its shape if it is empty.
+std::vector<Index> source_shape(const HaloMove& move, Index rank) {
+    return move.source_halos.empty() ? tile_shape(*move.source, rank) : array_shape(source_arrays(move), rank);
+}
+
 std::vector<HaloMove> moves_of(const nb::list& layouts, nb::handle widths, const nb::list& sources,
                                const Widths& source_widths) {
     const std::vector<HaloLayout> targets = halo_layouts(layouts, widths);
@@ -35,7 +42,8 @@ std::vector<HaloMove> moves_of(const nb::list& layouts, nb::handle widths, const
         move.target = targets[i];
         if (sources[i].is_none()) continue;
         move.source = instance_of<Layout>(sources[i], "a source is a Layout or None");
-        move.source_halos = halos_of(source_widths[i]);
+        const std::vector<Halo> halos = halos_of(source_widths[i]);
+        if (std::ranges::count(halos, Halo{}) < std::ssize(halos)) move.source_halos = halos;
     }
     return moves;
 }
@@ -82,7 +90,7 @@ std::unique_ptr<PythonRun> PythonHalo::start(const nb::list& arrays, const nb::l
                                  array_shape(move.target, rank), rank);
             if (move.source)
                 own.source = all.add(tiles[i], named("tile", moves_.size(), i), Access::read, dtype,
-                                     array_shape(source_arrays(move), rank), rank);
+                                     source_shape(move, rank), rank);
         }
         return all;
     });
