@@ -61,10 +61,11 @@ int run(int argc, char** argv) {
 
     Index cells = 1;
     for (const Index side : array_shape(target, rank)) cells *= side;
-    const auto tile = backend->allocate(tile_count(source, rank) * 8).value();
+    const auto tile = backend->allocate(static_cast<Index>(tile_count(source, rank) * sizeof(double))).value();
     const auto together = backend->allocate(cells * 8).value(), apart = backend->allocate(cells * 8).value();
     auto* const values = reinterpret_cast<double*>(tile->bytes().data());
-    for (Index i = 0; i < tile_count(source, rank); ++i) values[i] = static_cast<double>(rank * 100'000'000 + i);
+    for (std::size_t i = 0; i < tile->bytes().size() / sizeof(double); ++i)
+        values[i] = static_cast<double>(rank) * 1e8 + static_cast<double>(i);
     std::memset(together->bytes().data(), 0, together->bytes().size());
     std::memset(apart->bytes().data(), 0, apart->bytes().size());
 
