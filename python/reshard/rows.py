@@ -268,7 +268,7 @@ class WayCosts(NamedTuple):
     seconds_per_run: float
     """For each run, however short."""
     seconds_per_byte: float
-    """Of long runs."""
+    """For each byte of long runs."""
 
 
 class TransferCosts(NamedTuple):
@@ -293,8 +293,12 @@ def choose_transfers(rows: numpy.ndarray, rank: int, costs: TransferCosts,
                      staging_bytes: int = 1 << 22) -> list[PeerTransfer]:
     """For each peer whether its runs go one by one, or packed into buckets. Both ends of a pair choose the same.
 
-    Local copies (peer == rank) are left out.
+    Local copies (peer == rank) are left out. Errors: InputError (a cost that is negative or no number, a bucket of no bytes).
     """
+    if not (isinstance(costs, TransferCosts) and all(isinstance(way, WayCosts) for way in costs)):
+        raise TypeError(f"costs are TransferCosts of two WayCosts, not {costs!r}")
+    if not all(0 <= seconds < 1e6 for way in costs for seconds in way):
+        raise InputError(f"costs are at least 0 and less than a million seconds, not {costs}")
     direct, packed = ((round(way.seconds_per_message * 1e12), round(way.seconds_per_run * 1e12),
                        max(1, round(1 / max(way.seconds_per_byte, 1e-18)))) for way in costs)
     return [PeerTransfer(*one) for one in _core.choose_transfers(_numbers(rows), rank, direct, packed, staging_bytes)]

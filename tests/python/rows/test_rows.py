@@ -271,6 +271,12 @@ class Transport(unittest.TestCase):
         self.assertAlmostEqual(chosen[0].direct_seconds, 2e-5 + 1e-2 + 1.152e-3)
         self.assertAlmostEqual(chosen[0].packed_seconds, 3e-5 + 1e-5 + 1.152e-3 * 1.25)
 
+        for wrong in (float("nan"), -1e-9, float("inf")):
+            with self.assertRaisesRegex(reshard.InputError, "at least 0"):
+                reshard.rows.choose_transfers(rows, 0, costs._replace(packed=reshard.rows.WayCosts(0, 0, wrong)))
+        with self.assertRaisesRegex(TypeError, "two WayCosts"):
+            reshard.rows.choose_transfers(rows, 0, (1, 2))
+
     def test_measured_costs(self):
         memory, far = numpy.zeros(1 << 16, numpy.uint8), numpy.zeros(1 << 16, numpy.uint8)
         calls = []
