@@ -6,25 +6,20 @@
 
 #include "report/picture.hpp"
 #include "reshard/text.hpp"
+#include "src/base/printable.hpp"
 
 namespace reshard::cli {
 namespace {
 
 constexpr Index devices_max = 1024;
-constexpr double side = 64;    // of the longer edge of an array's outline
-constexpr double space = 14;   // between devices
-constexpr double margin = 48;  // round a panel, where the labels stand
+constexpr double outline = 64;  // of the longer edge of an array's outline
+constexpr double space = 14;    // between devices
+constexpr double margin = 48;   // round a panel, where the labels stand
 constexpr double letter = 6.7;
 constexpr std::size_t boxes_drawn_max = 1024;  // of one tile; blocks smaller than that are not to be seen
 
-std::string escaped(const std::string& text) {
-    std::string out;
-    for (const char c : text) out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : std::string(1, c);
-    return out;
-}
-
 std::string words(double x, double y, const std::string& text, const char* anchor = "start") {
-    return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, escaped(text));
+    return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, in_xml(text));
 }
 
 // The last two dimensions as height and width; what is missing counts 1.
@@ -37,9 +32,9 @@ Face face_of(const Layout& layout) {
     const std::size_t rank = layout.dims.size();
     Face face{rank > 1 ? static_cast<double>(layout.dims[rank - 2].extent) : 1,
               rank > 0 ? static_cast<double>(layout.dims[rank - 1].extent) : 1};
-    const double scale = side / std::max({face.height, face.width, 1.0});
+    const double scale = outline / std::max({face.height, face.width, 1.0});
     // Long thin arrays are drawn thicker than they are, or their tiles could not be seen.
-    return {std::max(side / 4, face.height * scale), std::max(side / 4, face.width * scale)};
+    return {std::max(outline / 4, face.height * scale), std::max(outline / 4, face.width * scale)};
 }
 
 struct Span {

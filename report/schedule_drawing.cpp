@@ -3,6 +3,7 @@
 
 #include "report/lanes.hpp"
 #include "report/numbers.hpp"
+#include "src/base/printable.hpp"
 
 namespace reshard::cli {
 namespace {
@@ -11,12 +12,6 @@ constexpr double width = 1200;  // of the whole time
 constexpr double label = 160;
 constexpr double height = 22;  // of a lane
 constexpr double picoseconds_in_microsecond = 1e6;
-
-std::string escaped(const std::string& text) {
-    std::string out;
-    for (const char c : text) out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
-    return out;
-}
 
 // A JSON text with its quotes.
 std::string quoted(const std::string& text) {
@@ -50,7 +45,7 @@ std::string schedule_svg(const ScheduleSynthesis& made, const Machine& machine) 
     std::string body;
     double y = 0;
     for (const Lane& lane : lanes) {
-        body += fmt::format("<text x=\"2\" y=\"{:.0f}\">{}</text>\n", y + 15, escaped(lane.name));
+        body += fmt::format("<text x=\"2\" y=\"{:.0f}\">{}</text>\n", y + 15, in_xml(lane.name));
         for (const Run& run : lane.runs) {
             const std::string name = name_of_run(made, run);
             const double wide = static_cast<double>(run.end - run.start) * scale;
@@ -58,7 +53,7 @@ std::string schedule_svg(const ScheduleSynthesis& made, const Machine& machine) 
                 "<rect x=\"{:.2f}\" y=\"{:.0f}\" width=\"{:.2f}\" height=\"{:.0f}\" "
                 "fill=\"hsl({},60%,{}%)\"><title>{}, {} to {}</title></rect>\n",
                 label + static_cast<double>(run.start) * scale, y + 2, wide > 1 ? wide - 0.5 : 0.5, height - 4,
-                hue_of(name), run.is_move ? 80 : 62, escaped(name), format_picoseconds(run.start),
+                hue_of(name), run.is_move ? 80 : 62, in_xml(name), format_picoseconds(run.start),
                 format_picoseconds(run.end));
         }
         y += height;

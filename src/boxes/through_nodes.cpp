@@ -6,6 +6,7 @@
 
 #include "reshard/boxes/nodes.hpp"
 #include "reshard/text.hpp"
+#include "src/base/at.hpp"
 #include "src/base/hash.hpp"
 #include "src/base/try.hpp"
 #include "src/boxes/balance.hpp"
@@ -18,8 +19,6 @@ namespace {
 
 constexpr Index price_max = 1024;
 constexpr Index choices_max = Index{1} << 17;
-
-std::size_t at(Index index) { return static_cast<std::size_t>(index); }
 
 Index devices_of(const Mesh& mesh) {
     Index last = -1;

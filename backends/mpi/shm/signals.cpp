@@ -15,6 +15,7 @@
 
 #include "backends/mpi/base/agree.hpp"
 #include "backends/mpi/shm/excuse.hpp"
+#include "src/base/cache_line.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::mpi {
@@ -28,7 +29,6 @@ struct Signals::Head {
 
 namespace {
 
-constexpr std::size_t line_bytes = 64;
 constexpr int yields = 64;  // before a rank sleeps
 constexpr std::uint32_t anyone = UINT32_MAX;
 
@@ -63,8 +63,7 @@ void write_text(const std::string& text, char* place, std::size_t size) { place[
 Signals::Head& Signals::head() const { return *reinterpret_cast<Head*>(start_); }
 
 SignalLine& Signals::line(std::size_t rank) const {
-    return reinterpret_cast<SignalLine*>(start_ +
-                                         ceil_divide(Index{sizeof(Head)}, Index{line_bytes}) * line_bytes)[rank];
+    return reinterpret_cast<SignalLine*>(start_ + ceil_divide(Index{sizeof(Head)}, line_bytes) * line_bytes)[rank];
 }
 
 Address& Signals::address(std::size_t rank, std::size_t index) const {
