@@ -163,7 +163,7 @@ def ours(tool, source, target, axes, devices, extent, node):
     """The cheaper of the plan and the move through nodes, as in the test: only loads cost, and sides are FINER times as long."""
     with tempfile.NamedTemporaryFile("w") as machine:
         machine.write(f"machine loads\nlevel inside devices {node} message 0ps bandwidth 1MB/s\n"
-                      f"level outside devices all message 0ps bandwidth {1000 // OUTSIDE}kB/s\ncopy 1EB/s\n")
+                      f"level outside devices all message 0ps bandwidth {1000 // OUTSIDE}KB/s\ncopy 1EB/s\n")
         machine.flush()
         mesh = ",".join(f"{name}={size}" for name, size in zip("abcdef", axes)) + str(list(devices)).replace(" ", "")
         said = subprocess.run([tool, "plan", "--json", "--machine", machine.name, "--mesh", mesh,
