@@ -59,6 +59,7 @@ std::vector<PlannedStep> steps_of(const Planned& planned) {
 std::string table_of(const Planned& planned, std::size_t width) {
     const std::string note = note_on(planned.asked);
     return shown(cli::plan_table(planned.made, planned.options.machine, page_of(width)) +
+                 cli::line_on_nodes(planned.made, planned.options) +
                  (note.empty() ? "" : fmt::format("note: {}\n", note)));
 }
 

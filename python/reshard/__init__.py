@@ -20,15 +20,16 @@ from .digests import DigestKeys
 from .errors import BackendError, Error, InfeasibleError, InputError, UnsupportedError
 from .pipelines import pipeline_of_rows
 from .programs import Program
+from .rebuilds import DeviceTraffic, rebuild_traffic
 from .runner import Runner, TaskPiece, TaskRun
 from .rows import CheckpointMapping, RowSchedule, halo_rows, row_dtype, schedule_rows
 from .tiles import empty_tile, join, split
 
-__all__ = ["Alternative", "BackendError", "Capabilities", "DeviceMemory", "Digest", "DigestKeys", "Error", "Explanation",
+__all__ = ["Alternative", "BackendError", "Capabilities", "DeviceMemory", "DeviceTraffic", "Digest", "DigestKeys", "Error", "Explanation",
            "InfeasibleError", "InputError", "Layout", "ListPlan", "Local", "Machine", "Mesh", "CheckpointMapping", "Operation", "PieceChoice", "Plan",
            "Program", "RowSchedule", "Runner", "Schedule", "ScheduledActivity", "Split", "Step", "TaskPiece", "TaskRun", "TileProgram", "UnsupportedError", "WorkTimes", "choose_pieces", "empty_tile",
            "errors", "explain", "halo_rows", "join", "live", "load", "local", "measure_work", "move_tensors", "mpi", "nccl", "notations", "parse_layout",
-           "parse_mesh", "pipeline_of_rows", "planning_rules", "portable", "program_generators", "row_dtype", "save", "schedule", "schedule_rows", "split", "synthesize",
+           "parse_mesh", "pipeline_of_rows", "planning_rules", "portable", "program_generators", "rebuild_traffic", "row_dtype", "save", "schedule", "schedule_rows", "split", "synthesize",
            "synthesize_list", "translate"]
 
 

@@ -31,6 +31,7 @@ from ._core import Capabilities, Layout, ListPlan, Plan, Schedule, Split
 from ._ranges import Box, Periods, Width, sides_of, widths_of
 from .dtypes import layout_name_of, name_of, numpy_dtype
 from .errors import BackendError, InputError, UnsupportedError
+from .rebuilds import Layouts, ends_of
 from .tiles import empty_tile, fill_bytes
 
 if TYPE_CHECKING:
@@ -499,8 +500,7 @@ def _views_of(buffer: numpy.ndarray, boxes: list[list[tuple[int, int]]]) -> list
 
 
 @_collective("prepare")
-def rebuild(comm: MPI.Comm, tile: Any, source: Layout | Sequence[Layout] | Mapping[str, Layout],
-            target: Layout | Sequence[Layout] | Mapping[str, Layout], lost: Sequence[int],
+def rebuild(comm: MPI.Comm, tile: Any, source: Layouts, target: Layouts, lost: Sequence[int],
             devices: Sequence[int] | None = None) -> Any:
     """Rebuilds arrays from the replicas that are left when devices are lost; returns this rank's target tiles. Collective.
 
@@ -513,28 +513,31 @@ def rebuild(comm: MPI.Comm, tile: Any, source: Layout | Sequence[Layout] | Mappi
     InputError (dtype, shape, a device that is no rank, arguments that differ between ranks), UnsupportedError (summands),
     TypeError on the rank that passed anything else. BackendError: MPI or a peer failed.
     """
-    names = None
-    if isinstance(source, Mapping) or isinstance(target, Mapping):
-        if not (isinstance(source, Mapping) and isinstance(target, Mapping) and set(source) == set(target)):
-            raise InputError("source and target do not name the same arrays", "mismatch")
-        names = sorted(source)
-        tile = None if tile is None else [tile.get(name) for name in names]
-        source, target = [source[name] for name in names], [target[name] for name in names]
+    names, sources, targets = ends_of(source, target)
+    if names is not None and tile is not None:
+        tile = [tile.get(name) for name in names]
     one = isinstance(source, Layout)
-    sources = [source] if isinstance(source, Layout) else list(source)
-    targets = [target] if isinstance(target, Layout) else list(target)
+    tiles = [tile] if one else [None] * len(sources) if tile is None else list(tile)
+    if len(sources) != len(tiles):
+        raise InputError(f"{len(sources)} sources, {len(targets)} targets and {len(tiles)} tiles were given", "mismatch")
+    outs = _rebuilt(comm, tiles, sources, targets, lost, _devices_of(comm, devices))
+    return outs[0] if one else outs if names is None else dict(zip(names, outs, strict=True))
+
+
+def _devices_of(comm: MPI.Comm, devices: Sequence[int] | None) -> list[int]:
     ids = list(range(comm.size)) if devices is None else [operator.index(device) for device in devices]
-    gone = [operator.index(device) for device in lost]
     if len(ids) != comm.size:
         raise InputError(f"{comm.size} ranks were given {len(ids)} devices", "mismatch")
-    tiles = [tile] if one else [None] * len(sources) if tile is None else list(tile)
-    if not len(sources) == len(targets) == len(tiles):
-        raise InputError(f"{len(sources)} sources, {len(targets)} targets and {len(tiles)} tiles were given", "mismatch")
-    outs = [empty_tile(layout, ids[comm.rank]) for layout in targets]
-    if ids[comm.rank] in gone:
-        tiles = [None] * len(sources)
-    _mpi.rebuild(_addressof(comm), sources, targets, gone, ids, tiles, outs)
-    return outs[0] if one else outs if names is None else dict(zip(names, outs, strict=True))
+    return ids
+
+
+def _rebuilt(comm: MPI.Comm, tiles: list[Any], sources: list[Layout], targets: list[Layout], lost: Sequence[int],
+             devices: list[int]) -> list[numpy.ndarray]:
+    device = devices[comm.rank]
+    gone = [operator.index(one) for one in lost]
+    outs = [empty_tile(layout, device) for layout in targets]
+    _mpi.rebuild(_addressof(comm), sources, targets, gone, devices, [None] * len(tiles) if device in gone else tiles, outs)
+    return outs
 
 
 def capabilities(comm: MPI.Comm) -> Capabilities:
