@@ -3,8 +3,9 @@
 #include <array>
 
 #include "backends/mpi/base/agree.hpp"
+#include "backends/mpi/shm/registry.hpp"
+#include "src/base/interrupt.hpp"
 #include "src/base/try.hpp"
-#include "src/execute/rebindable.hpp"
 
 namespace reshard::mpi {
 namespace {
@@ -60,6 +61,11 @@ Result<void> MpiPrepared::make_ways(std::vector<RankPlan> plans, const std::shar
         }
         RESHARD_ASSIGN(node_, ShmCopyPlan::make(communicator_.get(), arena, steps, options));
     }
+    if (node_ && plans_.size() == 1) {
+        const Buffers none;
+        RESHARD_ASSIGN(at_once_,
+                       ShmAddresses::bind(*arena, node_->reached(), std::span(&none, 1), source_bytes_, target_bytes_));
+    }
     std::vector<MessagePlan> rest;
     for (std::size_t i = 0; i < plans_.size(); ++i) {
         if (moves_[i] == 0) rest.push_back({i, &plans_[i]});
@@ -95,6 +101,34 @@ void MpiPrepared::begin_run() {
     for (Signals* signals : signals_) signals->take_back_excuse();
 }
 
+Result<void> MpiPrepared::begin_node(ShmCopy& run, const Agreed* agreed) {
+    const bool small = node_->is_small();
+    if (agreed == nullptr && small) run.send({});
+    if (agreed == nullptr) return {};
+    roll_.send_with(small ? &run : nullptr);
+    auto agree = (*agreed)();
+    roll_.send_with(nullptr);
+    return agree;
+}
+
+bool MpiPrepared::moves_at_once() const { return at_once_ && messages_.empty() && Registry::of_process().empty(); }
+
+// Peers do not reach the buffers of a small move, so it needs no addresses.
+Result<void> MpiPrepared::move_at_once(const Buffers& buffers, const Agreed* agreed) {
+    at_once_->sources.front() = buffers.source.data();
+    at_once_->targets.front() = buffers.target.data();
+    if (!node_->is_small()) RESHARD_CHECK(at_once_->rebind(node_->arena(), std::span(&buffers, 1)));
+    begin_run();
+    ShmCopy run(*node_, *at_once_);
+    RESHARD_CHECK(begin_node(run, agreed));
+    for (bool over = false; !over;) {
+        RESHARD_ASSIGN(over, run.advance(long_slice));
+        if (!over && Interrupt::raised()) return fail(Code::backend, Interrupt::words);
+    }
+    finish_run();
+    return {};
+}
+
 void MpiPrepared::finish_run() {
     for (Signals* signals : signals_) signals->finish_run();
     standing_.finish();
@@ -105,17 +139,8 @@ class BothRuns final : public Ticket {
 public:
     BothRuns(MpiPrepared& prepared, double& node_seconds) : prepared_(prepared), node_seconds_(node_seconds) {}
 
-    /// Announces the part inside the node to the peers. `agreed` is null, or lets the ranks agree. The messages of a
-    /// small part are sent at once, and say that this rank has come to agree.
     Result<void> begin_node(const ShmAddresses& buffers, const Agreed* agreed) {
-        node_.emplace(*prepared_.node_, buffers);
-        const bool small = prepared_.node_->is_small();
-        if (agreed == nullptr && small) node_->send({});
-        if (agreed == nullptr) return {};
-        prepared_.roll_.send_with(small ? &*node_ : nullptr);
-        const auto agree = (*agreed)();
-        prepared_.roll_.send_with(nullptr);
-        return agree;
+        return prepared_.begin_node(node_.emplace(*prepared_.node_, buffers), agreed);
     }
     void begin_messages(std::unique_ptr<Ticket> messages) { messages_ = std::move(messages); }
     /// Leaves a run that the ranks have not agreed on. Nobody waits for its end.

@@ -4,10 +4,11 @@
 #include "backends/mpi/base/roll.hpp"
 #include "backends/mpi/messages/messages.hpp"
 #include "backends/mpi/shm/shm_copy.hpp"
+#include "src/execute/rebindable.hpp"
 
 namespace reshard::mpi {
 
-class MpiPrepared final : public Prepared {
+class MpiPrepared final : public Prepared, public AtOnce {
 public:
     /// `communicator` belongs to this list alone: executors side by side cannot take each other's messages. No run that
     /// agrees starts after the end of the roll.
@@ -26,12 +27,18 @@ public:
     Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override;
     void abandon(const Error& why) override;
     void report_failure(const Error& why) override;
+    /// One array in a node, if no memory is registered: a run keeps such memory registered.
+    [[nodiscard]] bool moves_at_once() const override;
+    Result<void> move_at_once(const Buffers& buffers, const Agreed* agreed) override;
 
 private:
     friend class BothRuns;
     friend class MpiBound;
 
     void begin_run();
+    /// Announces the part inside the node to the peers. `agreed` is null, or lets the ranks agree. The messages of a
+    /// small part are sent at once, and say that this rank has come to agree.
+    Result<void> begin_node(ShmCopy& run, const Agreed* agreed);
     void finish_run();
     Result<void> make_ways(std::vector<RankPlan> plans, const std::shared_ptr<Arena>& arena, const NodeMap& nodes,
                            const Options& options, Index staging_bytes_max);
@@ -47,6 +54,7 @@ private:
     std::unique_ptr<ShmCopyPlan> node_;  // null if none does
     Messages messages_;
     std::vector<Signals*> signals_;
+    std::optional<ShmAddresses> at_once_;  // of a move within one call; of one array in a node
     bool excused_ = false;
 };
 

@@ -87,6 +87,8 @@ public:
     [[nodiscard]] Result<void> run(ConstElements source, Elements target);
     /// The same with a workspace of the caller's.
     [[nodiscard]] Result<void> run(const Buffers& buffers);
+    /// The same, but the run begins as Bound::start_if does. Errors also: those of `agreed`.
+    [[nodiscard]] Result<void> run_if(const Buffers& buffers, const Agreed& agreed);
 
     struct RunState;  ///< whether a run is in flight or has failed; private to the executor
 
@@ -98,6 +100,8 @@ private:
         std::vector<std::size_t> place_of;                // of pieces, by number, in the order of travel
     };
     Executor() = default;
+    [[nodiscard]] Result<void> run(const Buffers& buffers, const Agreed* agreed);
+    [[nodiscard]] bool moves_at_once(const Buffers& buffers) const;
     [[nodiscard]] Result<std::unique_ptr<Bound>> bind_buckets(std::size_t first, std::size_t count,
                                                               std::span<const std::size_t> arrays,
                                                               std::span<const Buffers> buffers);

@@ -92,7 +92,12 @@ private:
     };
     [[nodiscard]] Result<std::unique_ptr<Ticket>> try_start(const Layout& source, const Layout& target,
                                                             ConstElements in, Elements out, const MoveOptions& options);
+    [[nodiscard]] Entry* find(const Layout& source, const Layout& target, ConstElements in, Elements out,
+                              const MoveOptions& options);
+    template <class Move>
+    [[nodiscard]] auto agree_with(const Entry& entry, const Move& move);
     [[nodiscard]] Result<std::unique_ptr<Ticket>> start_known(Entry& entry, ConstElements in, Elements out);
+    [[nodiscard]] Result<void> run_known(Entry& entry, ConstElements in, Elements out);
     [[nodiscard]] Result<std::unique_ptr<Bound>> bind(Executor& executor, ConstElements in, Elements out);
     [[nodiscard]] Entry& use(std::list<Entry>::iterator known);
     [[nodiscard]] Result<Executor*> prepare(Result<Redistribution> move, std::string_view name, std::uint64_t number);

@@ -73,6 +73,7 @@ struct Executor::RunState {
     Error first_error = {};
     std::vector<std::weak_ptr<Prepared>> prepared = {};  ///< all of the list's
     SpareBuckets spare = {};
+    AtOnce* at_once = nullptr;  ///< what moves the one array of the list, if it can do so within one call
 
     /// Peers that wait in any bucket are told.
     void fail(const Error& error);

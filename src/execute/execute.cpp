@@ -7,8 +7,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "src/base/apart.hpp"
 #include "src/base/try.hpp"
 #include "src/execute/bucket_run.hpp"
+#include "src/execute/flights.hpp"
 #include "src/execute/lower_list.hpp"
 
 namespace reshard {
@@ -150,6 +152,9 @@ Result<Executor> Executor::prepare(const Result<Judged<ListPlan>>& judged, Backe
     for (const Bucket& bucket : executor.buckets_)
         executor.state_->prepared.insert(executor.state_->prepared.end(), bucket.prepared.begin(),
                                          bucket.prepared.end());
+    const bool is_one = executor.plans_.size() == 1 && executor.state_->prepared.size() == 1;
+    if (is_one && !memory.donate && executor.workspace_bytes() == 0)
+        executor.state_->at_once = dynamic_cast<AtOnce*>(executor.buckets_.front().prepared.front().get());
     return executor;
 }
 
@@ -305,10 +310,35 @@ Result<void> Executor::run(ConstElements source, Elements target) {
     return run(Buffers{source.bytes, target.bytes, workspace_ ? workspace_->bytes() : std::span<std::byte>()});
 }
 
-Result<void> Executor::run(const Buffers& buffers) {
+Result<void> Executor::run(const Buffers& buffers) { return run(buffers, nullptr); }
+
+Result<void> Executor::run_if(const Buffers& buffers, const Agreed& agreed) { return run(buffers, &agreed); }
+
+Result<void> Executor::run(const Buffers& buffers, const Agreed* agreed) {
+    if (moves_at_once(buffers)) {
+        auto moved = state_->at_once->move_at_once(buffers, agreed);
+        if (!moved) state_->fail(moved.error());
+        return moved;
+    }
     RESHARD_TRY(auto& bound, bind(buffers));
-    RESHARD_TRY(auto& ticket, bound->start());
+    RESHARD_TRY(auto& ticket, agreed == nullptr ? bound->start() : bound->start_if(*agreed));
     return ticket->wait();
+}
+
+// A bind finds the error of buffers that do not fit. Other runs of this thread must go on during a wait, so then the
+// move is a run too.
+bool Executor::moves_at_once(const Buffers& buffers) const {
+    const RunState& state = *state_;
+    if (state.at_once == nullptr || state.failed || state.in_flight) return false;
+    const auto fits = [](std::span<const std::byte> bytes, Index needed) {
+        return static_cast<std::uint64_t>(needed) <= bytes.size() && (bytes.data() != nullptr || bytes.empty());
+    };
+    const RankPlan& plan = plans_.front();
+    return fits(buffers.source, plan.source_bytes) && fits(buffers.target, plan.target_bytes) &&
+           buffers.donated.empty() &&
+           apart(buffers.source.first(static_cast<std::size_t>(plan.source_bytes)),
+                 buffers.target.first(static_cast<std::size_t>(plan.target_bytes))) &&
+           Flights::of_this_thread()->empty() && state.at_once->moves_at_once();
 }
 
 }  // namespace reshard

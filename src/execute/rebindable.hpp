@@ -1,5 +1,5 @@
-// Bound buffers that are used again. A small move takes about as long as the allocation of its objects, so an executor
-// keeps these objects from run to run.
+// Runs without new objects. A small move takes about as long as the allocation of its objects, so an executor keeps
+// these objects from run to run, or makes none.
 #pragma once
 
 #include "reshard/backends/backend.hpp"
@@ -14,6 +14,17 @@ public:
     virtual bool unbind() = 0;
     /// As Prepared::bind. After an error no run may start before a rebind succeeds.
     virtual Result<void> rebind(std::span<const Buffers> buffers) = 0;
+};
+
+/// A Prepared of one array that can move it within one call.
+class AtOnce {
+public:
+    virtual ~AtOnce() = default;
+    /// False if the next move needs a run. Ranks may differ in this.
+    [[nodiscard]] virtual bool moves_at_once() const = 0;
+    /// A run from start to end. If `agreed` is not null, it begins as Bound::start_if. An interrupt ends the wait.
+    /// Errors: as a run; then the caller abandons the Prepared. pre: moves_at_once, and no run is in flight.
+    virtual Result<void> move_at_once(const Buffers& buffers, const Agreed* agreed) = 0;
 };
 
 }  // namespace reshard

@@ -1,13 +1,13 @@
 #include "reshard/redistribute.hpp"
 
 #include <algorithm>
-#include <functional>
 
 #include <fmt/format.h>
 
 #include "reshard/boxes/nodes.hpp"
 #include "reshard/padding.hpp"
 #include "reshard/planner/view.hpp"
+#include "src/base/apart.hpp"
 #include "src/base/try.hpp"
 #include "src/execute/padding.hpp"
 
@@ -27,16 +27,10 @@ Result<void> fits(std::string_view name, std::span<const std::byte> bytes, std::
                                             count(own), size_of(layout.dtype), name, bytes.size()));
 }
 
-bool apart(ConstElements in, Elements out) {
-    const std::less<const std::byte*> before;  // ordered even between unrelated allocations
-    return in.bytes.empty() || out.bytes.empty() || !before(in.bytes.data(), out.bytes.data() + out.bytes.size()) ||
-           !before(out.bytes.data(), in.bytes.data() + in.bytes.size());
-}
-
 Result<void> fit(const Layout& source, const Layout& target, ConstElements in, Elements out, Index rank) {
     RESHARD_CHECK(fits("in", in.bytes, in.dtype, source, rank));
     RESHARD_CHECK(fits("out", out.bytes, out.dtype, target, rank));
-    return apart(in, out) ? Result<void>() : fail(Code::mismatch, "`in` and `out` overlap in memory");
+    return apart(in.bytes, out.bytes) ? Result<void>() : fail(Code::mismatch, "`in` and `out` overlap in memory");
 }
 
 // The question that is planned: the transposed source, and with padding the elements that both ends have.
@@ -108,9 +102,13 @@ Redistributor& Redistributor::of(Backend& backend) {
 
 Result<void> Redistributor::redistribute(const Layout& source, const Layout& target, ConstElements in, Elements out,
                                          const MoveOptions& options) {
-    RESHARD_TRY(auto& run, start(source, target, in, out, options));
-    auto moved = run->wait();
-    run.reset();
+    const auto move = [&]() -> Result<void> {
+        Entry* const known = find(source, target, in, out, options);
+        if (known != nullptr && !known->padding) return run_known(*known, in, out);
+        RESHARD_TRY(const auto& run, try_start(source, target, in, out, options));
+        return run->wait();
+    };
+    const auto moved = move();
     if (!moved) clear();
     return moved;
 }
@@ -123,16 +121,21 @@ Result<std::unique_ptr<Ticket>> Redistributor::start(const Layout& source, const
     return run;
 }
 
-// Each call agrees once, whatever happens, so that all ranks learn of an error on one of them.
-Result<std::unique_ptr<Ticket>> Redistributor::try_start(const Layout& source, const Layout& target, ConstElements in,
-                                                         Elements out, const MoveOptions& options) {
+// The entry of a pair of layouts that these tiles fit, as the one that was used last; null if there is none.
+Redistributor::Entry* Redistributor::find(const Layout& source, const Layout& target, ConstElements in, Elements out,
+                                          const MoveOptions& options) {
     const auto known = std::ranges::find_if(entries_, [&](const Entry& entry) {
         return entry.name.empty() && entry.move.source == source && entry.move.target == target &&
                entry.move.options == options;
     });
-    if (known != entries_.end() && known->fits(in, out)) return start_known(use(known), in, out);
-    Result<void> well;
-    if (known == entries_.end()) well = validate(source).and_then([&] { return validate(target); });
+    return known != entries_.end() && known->fits(in, out) ? &use(known) : nullptr;
+}
+
+// Each call agrees once, whatever happens, so that all ranks learn of an error on one of them.
+Result<std::unique_ptr<Ticket>> Redistributor::try_start(const Layout& source, const Layout& target, ConstElements in,
+                                                         Elements out, const MoveOptions& options) {
+    if (Entry* const known = find(source, target, in, out, options)) return start_known(*known, in, out);
+    auto well = validate(source).and_then([&] { return validate(target); });
     if (well) well = fit(source, target, in, out, backend_.rank());
     auto move = well.map([&] { return Redistribution{source, target, {}, options}; });
     RESHARD_CHECK(prepare(std::move(move), {}, 0));
@@ -145,26 +148,39 @@ Result<std::unique_ptr<Ticket>> Redistributor::try_start(const Layout& source, c
 bool Redistributor::Entry::fits(ConstElements in, Elements out) const {
     return in.bytes.size() == in_bytes && out.bytes.size() == out_bytes &&
            in.dtype.value_or(move.source.dtype) == move.source.dtype &&
-           out.dtype.value_or(move.target.dtype) == move.target.dtype && apart(in, out);
+           out.dtype.value_or(move.target.dtype) == move.target.dtype && apart(in.bytes, out.bytes);
 }
 
-// The agreement of a known pair travels with the run.
-Result<std::unique_ptr<Ticket>> Redistributor::start_known(Entry& entry, ConstElements in, Elements out) {
+// The agreement of a known pair travels with the run. If `move` fails before it agrees, the other ranks learn of it.
+template <class Move>
+auto Redistributor::agree_with(const Entry& entry, const Move& move) {
     struct Meeting {
         Backend& backend;
         std::uint64_t number;
         bool over = false;
     } meeting{backend_, entry.number};
     // One reference: an Agreed holds so much without an allocation.
-    const auto agree = [&meeting] {
+    auto moved = move([&meeting] {
         meeting.over = true;
         return meeting.backend.agree(meeting.number);
-    };
-    auto run = bind(entry.executor, in, out).and_then([&](const auto& bound) {
-        return start_padded(backend_, entry.padding.get(), out, [&] { return bound->start_if(agree); });
     });
-    if (!run && !meeting.over) RESHARD_CHECK(backend_.agree(tl::unexpected(run.error())));
-    return run;
+    if (!moved && !meeting.over) static_cast<void>(backend_.agree(tl::unexpected(moved.error())));
+    return moved;
+}
+
+Result<std::unique_ptr<Ticket>> Redistributor::start_known(Entry& entry, ConstElements in, Elements out) {
+    return agree_with(entry, [&](const Agreed& agree) {
+        return bind(entry.executor, in, out).and_then([&](const auto& bound) {
+            return start_padded(backend_, entry.padding.get(), out, [&] { return bound->start_if(agree); });
+        });
+    });
+}
+
+Result<void> Redistributor::run_known(Entry& entry, ConstElements in, Elements out) {
+    return agree_with(entry, [&](const Agreed& agree) -> Result<void> {
+        RESHARD_TRY(const auto workspace, workspace_of(entry.executor));
+        return entry.executor.run_if(Buffers{in.bytes, out.bytes, workspace}, agree);
+    });
 }
 
 Result<std::unique_ptr<Bound>> Redistributor::bind(Executor& executor, ConstElements in, Elements out) {

@@ -9,7 +9,20 @@ namespace reshard::mpi {
 namespace {
 
 // A core that reads a line may fetch its neighbour too. So boxes do not share such a pair of lines.
-constexpr Index box_unit = 128;
+constexpr Index box_unit = line_pair;
+
+// Takes the first cache lines of a message from the other cores, since this one writes them next. GCC has an
+// instruction for that only if it compiles for newer processors; older ones ignore the instruction.
+void expect_to_write(const std::byte* box, Index bytes) {
+    constexpr Index most = 1024;  // later lines are taken while the first ones are written
+    for (Index at = 0; at < std::min(bytes, most); at += 64) {
+#if defined(__x86_64__)
+        asm volatile("prefetchw %0" : : "m"(box[at]));
+#else
+        __builtin_prefetch(box + at, 1);
+#endif
+    }
+}
 
 // The boxes of one sender in the memory of a rank.
 struct Granted {
@@ -149,6 +162,8 @@ void Mailboxes::read(std::uint64_t run, const std::vector<const std::byte*>& sou
     for (const Pair& pair : incoming_) {
         for (const Part& part : pair.parts) part.copy.run(pair.box(run) + part.offset, targets[part.array]);
     }
+    // The next messages go to the boxes of the run before, which peers that answer have read.
+    for (const Pair& pair : outgoing_) expect_to_write(pair.box(run + 1), pair.box_bytes);
     if (unanswered_.empty()) return;
     signals_->line(signals_->rank()).done.store(run, std::memory_order_release);
     signals_->wake(unanswered_);

@@ -4,15 +4,15 @@
 #include <cstring>
 
 #include "backends/mpi/base/agree.hpp"
-#include "src/base/cache_line.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::mpi {
 namespace {
 
 constexpr std::uint64_t cannot_come = std::uint64_t{1} << 63;
+
 Index signal_bytes(std::size_t ranks) {
-    return ceil_divide(Signals::bytes(static_cast<Index>(ranks), 0), line_bytes) * line_bytes;
+    return ceil_divide(Signals::bytes(static_cast<Index>(ranks), 0), Index{line_pair}) * Index{line_pair};
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ public:
     /// Collective over the ranks of a node. Its memory does not count as memory of moves. All ranks return an error if
     /// one does: backend if memory is short, or cannot be shared.
     [[nodiscard]] static Result<std::unique_ptr<Board>> make(MPI_Comm communicator, std::chrono::milliseconds timeout);
-    /// The board of one rank over bytes() zero bytes that all ranks see, aligned to a cache line.
+    /// The board of one rank over bytes() zero bytes that all ranks see, aligned to line_pair.
     NodeBoard(std::byte* memory, const Signals::Among& among, std::chrono::milliseconds timeout);
     [[nodiscard]] static Index bytes(std::size_t ranks);
 
@@ -31,11 +31,11 @@ public:
 
 private:
     /// Ranks read it in each meeting and seldom write it.
-    struct alignas(64) Closed {
+    struct alignas(line_pair) Closed {
         std::atomic<std::uint32_t> flag;  ///< 1 while the board is closed
     };
     /// The start of the letter shares a cache line with the counter, so a peer reads both at once.
-    struct alignas(64) Place {
+    struct alignas(line_pair) Place {
         Counter arrived;  ///< the number of the letter's meeting, once its rank has come; with a mark if it cannot come
         Letter letter;
     };

@@ -15,7 +15,6 @@
 
 #include "backends/mpi/base/agree.hpp"
 #include "backends/mpi/shm/excuse.hpp"
-#include "src/base/cache_line.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::mpi {
@@ -63,7 +62,9 @@ void write_text(const std::string& text, char* place, std::size_t size) { place[
 Signals::Head& Signals::head() const { return *reinterpret_cast<Head*>(start_); }
 
 SignalLine& Signals::line(std::size_t rank) const {
-    return reinterpret_cast<SignalLine*>(start_ + ceil_divide(Index{sizeof(Head)}, line_bytes) * line_bytes)[rank];
+    constexpr std::size_t pairs = (sizeof(Head) + line_pair - 1) / line_pair;
+    static_assert(pairs * line_pair <= 1024);  // bytes() counts on it
+    return reinterpret_cast<SignalLine*>(start_ + pairs * line_pair)[rank];
 }
 
 Address& Signals::address(std::size_t rank, std::size_t index) const {
@@ -131,7 +132,6 @@ void Signals::wake(std::span<const std::size_t> ranks) {
 }
 
 void Signals::wake_others() {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
     for (std::size_t rank = 0; rank < size_; ++rank) {
         if (rank != rank_) wake_sleeper(rank);
     }
@@ -139,7 +139,7 @@ void Signals::wake_others() {
 
 void Signals::wake_sleeper(std::size_t rank) {
     SignalLine& theirs = line(rank);
-    std::uint32_t caller = theirs.asleep.load(std::memory_order_relaxed);
+    std::uint32_t caller = theirs.asleep.load();
     if (caller != rank_ + 1 && caller != anyone) return;
     if (!theirs.asleep.compare_exchange_strong(caller, 0)) return;
     theirs.bell.fetch_add(1, std::memory_order_release);

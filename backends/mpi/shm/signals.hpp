@@ -19,18 +19,21 @@ namespace reshard::mpi {
 /// A counter that only grows and that only one rank writes.
 using Counter = std::atomic<std::uint64_t>;
 
-/// The state of one rank. Other ranks write only `bell`, and clear `asleep`. Peers look at the second cache line after
-/// each change of theirs, and it seldom changes. So they keep it in their caches while the first line changes in each
-/// run.
-struct alignas(64) SignalLine {
-    Counter entered;                              ///< runs begun: its buffers may be read and written
-    Counter done;                                 ///< runs whose reads and writes it has finished
-    Counter turn;                                 ///< how far it is in a run that has rounds
-    std::atomic<std::uint32_t> touches;           ///< 1 while it reads or writes peers' tiles
-    alignas(64) std::atomic<std::uint32_t> bell;  ///< futex: others add to it to wake the rank
-    std::atomic<std::uint32_t> asleep;            ///< who may wake it: a rank + 1, any rank, or 0 when it is awake
-    std::atomic<std::uint32_t> left;              ///< 1: it uses no peer's memory any more; 2: nor the signals
-    std::atomic<std::uint32_t> excused;           ///< 1: it has failed to bind or start since its last run
+/// A core that reads a cache line may fetch its neighbour too. So lines that different ranks write are this far apart.
+inline constexpr std::size_t line_pair = 128;
+
+/// The state of one rank. Other ranks write only `bell`, and clear `asleep`. Peers look at the second pair of lines
+/// after each change of theirs, and it seldom changes. So they keep it in their caches while the first one changes in
+/// each run.
+struct alignas(line_pair) SignalLine {
+    Counter entered;                                     ///< runs begun: its buffers may be read and written
+    Counter done;                                        ///< runs whose reads and writes it has finished
+    Counter turn;                                        ///< how far it is in a run that has rounds
+    std::atomic<std::uint32_t> touches;                  ///< 1 while it reads or writes peers' tiles
+    alignas(line_pair) std::atomic<std::uint32_t> bell;  ///< futex: others add to it to wake the rank
+    std::atomic<std::uint32_t> asleep;   ///< who may wake it: a rank + 1, any rank, or 0 when it is awake
+    std::atomic<std::uint32_t> left;     ///< 1: it uses no peer's memory any more; 2: nor the signals
+    std::atomic<std::uint32_t> excused;  ///< 1: it has failed to bind or start since its last run
     std::int32_t process;
     std::int32_t rank;  ///< its number in the backend
 };
@@ -87,7 +90,8 @@ public:
     void wake(std::size_t rank) { wake(std::span(&rank, 1)); }
     /// The same for several ranks, with one fence for all.
     void wake(std::span<const std::size_t> ranks);
-    /// Wakes all other ranks that sleep until this one goes on.
+    /// Wakes all other ranks that sleep until this one goes on. pre: the counter grew by a sequentially consistent
+    /// write.
     void wake_others();
 
     /// Counts one more successful run of this rank. All ranks count the same runs.

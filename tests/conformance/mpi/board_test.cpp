@@ -15,13 +15,13 @@ constexpr std::chrono::milliseconds timeout{20'000};
 constexpr std::chrono::microseconds brief{200};
 
 std::vector<std::byte> memory_for(std::size_t ranks) {
-    return std::vector<std::byte>(static_cast<std::size_t>(NodeBoard::bytes(ranks)) + 64);
+    return std::vector<std::byte>(static_cast<std::size_t>(NodeBoard::bytes(ranks)) + line_pair);
 }
 
 std::unique_ptr<Board> board_of(std::vector<std::byte>& memory, std::size_t rank, std::size_t ranks) {
     void* start = memory.data();
     std::size_t room = memory.size();
-    std::align(64, memory.size() - 64, start, room);
+    std::align(line_pair, memory.size() - line_pair, start, room);
     return std::make_unique<NodeBoard>(static_cast<std::byte*>(start), Signals::Among{rank, ranks, true}, timeout);
 }
 

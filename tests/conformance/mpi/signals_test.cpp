@@ -129,8 +129,8 @@ private:
 
 void play(const Trial& trial) {
     const auto bytes = static_cast<std::size_t>(Signals::bytes(static_cast<Index>(trial.ranks), 2));
-    struct alignas(64) Line {
-        std::byte bytes[64];
+    struct alignas(line_pair) Line {
+        std::byte bytes[line_pair];
     };
     std::vector<Line> memory(bytes / sizeof(Line) + 1, Line{});
     std::vector<std::vector<std::uint64_t>> tiles(trial.ranks, std::vector<std::uint64_t>(words));

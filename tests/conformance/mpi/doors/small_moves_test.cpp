@@ -105,6 +105,44 @@ TEST(SmallMoves, RunsInFlightAreWaitedForInAnyOrder) {
     }
 }
 
+// Half of the ranks wait for a large move first, which needs its peers all the time. The others have started it, and
+// wait for a small move within one call.
+TEST(SmallMoves, AMoveWithinACallAdvancesOtherRuns) {
+    const auto backend = mpi::make_backend(MPI_COMM_WORLD).value();
+    const Mesh mesh{{"ranks", world_size_of()}};
+    const auto layout = [&](const P& spec) { return make_layout(mesh, DType::f64, {520, 500}, spec).value(); };
+    const Pair large{layout(P{"ranks", {}}), layout(P{{}, "ranks"})};
+    const Pair small = pairs().front();
+    const auto prepared = [&](const Pair& pair) {
+        const auto made = synthesize(pair.source, pair.target, {.capabilities = backend->capabilities()}).value();
+        return Executor::prepare(made, *backend).value();
+    };
+    Executor of_large = prepared(large);
+    Executor of_small = prepared(small);
+    std::vector<double> large_out(tile_count(large.target, world_rank()));
+    std::vector<double> small_out(tile_count(small.target, world_rank()));
+    for (int run = 0; run < 6; ++run) {
+        const std::vector<double> large_in = values(large.source, run);
+        const std::vector<double> small_in = values(small.source, run);
+        const auto move_small = [&] {
+            return run % 2 == 0 ? of_small.run(small_in, small_out)
+                                : redistribute(*backend, small.source, small.target, small_in, small_out);
+        };
+        if (world_rank() % 2 == 0) {
+            const auto bound = of_large.bind(buffers_of(large_in, large_out)).value();
+            const auto ticket = bound->start().value();
+            ASSERT_TRUE(move_small());
+            ASSERT_TRUE(ticket->wait());
+        } else {
+            ASSERT_TRUE(of_large.run(large_in, large_out));
+            ASSERT_TRUE(move_small());
+        }
+        ASSERT_EQ(large_out, values(large.target, run));
+        ASSERT_EQ(small_out, values(small.target, run));
+    }
+    clear(*backend);
+}
+
 // A list of small arrays is one run: each pair of ranks sends one message for all of them.
 TEST(SmallMoves, AListIsOneRun) {
     const auto backend = mpi::make_backend(MPI_COMM_WORLD).value();
