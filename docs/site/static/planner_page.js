@@ -91,6 +91,7 @@ class Planner {
 function add(place, kind, text) {
   const element = document.createElement(kind);
   element.textContent = text;
+  if (kind === "pre") element.tabIndex = 0;  // it may scroll, so the keyboard must reach it
   place.append(element);
   return element;
 }

@@ -24,6 +24,10 @@ BYTES_MAX = 1_000_000  # of a page with all that it loads, without the planner
 # Questions of test_planner that fill every field of the form, in each notation.
 TYPED = [test_planner.QUESTIONS[at] for at in (0, 1, 4, 9, 14, 15, 16, 17)]
 FIELDS = ("log", "mesh", "array", "source", "target", "machine", "peak_bytes_max")
+# A line for each element that breaks a rule.
+AXE = """axe.run({preload: false, resultTypes: ["violations"]}).then((result) => result.violations.flatMap((one) =>
+    one.nodes.map((node) => `${one.id}: ${one.help}: ${node.target} ${node.html.slice(0, 200)} ${node.any.map(
+        (why) => why.message)}`)))"""
 SCREENSHOTS = []  # the folder that the command line names
 
 
@@ -132,10 +136,7 @@ class Page(unittest.TestCase):
                     self.browser.show_as(*WIDTHS["desk"], scheme)
                     self.browser.open(address(page))
                     self.browser.run(source + "; 0")
-                    broken = self.browser.run("axe.run().then((result) => result.violations.map((one) => "
-                                              "one.id + ': ' + one.help + one.nodes.map((node) => "
-                                              "'\\n    ' + node.target + ' ' + node.html.slice(0, 200) + ' ' + node.any.map("
-                                              "(why) => why.message)).join('')))")
+                    broken = self.browser.run(AXE)
                     self.assertEqual(broken, [], "\n".join(broken))
 
     def test_pages_fit_their_windows(self):
