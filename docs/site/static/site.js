@@ -7,7 +7,7 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const side of all(".toc-drawer")) side.setAttribute("aria-label", "On this page");
   // What scrolls by itself can be reached with the keyboard. The width of the window decides.
   const reach = () => {
-    for (const block of all("pre, .content table")) {
+    for (const block of all("pre, .content table, .content p")) {
       if (block.scrollWidth > block.clientWidth) block.tabIndex = 0;
       else block.removeAttribute("tabindex");
     }
