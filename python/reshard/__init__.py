@@ -1,13 +1,15 @@
-"""Moves distributed arrays between shardings: plans, their price before a byte moves, and the move itself.
+"""Moves distributed arrays between shardings: plans, their price before a byte moves, and the move itself::
 
     import reshard
     source = reshard.parse_layout("x=2,y=3", "f32[12288@x,4096]")
     target = reshard.parse_layout("x=2,y=3", "f32[12288@y,4096]")
     print(reshard.synthesize(source, target))
 
-In one process: reshard.local(ranks).redistribute(tiles, source, target). Under MPI: reshard.mpi.redistribute(comm, tile,
-source, target). On GPUs: reshard.nccl. Between two jobs: reshard.live. Inside JAX and PyTorch: reshard.jax, reshard.torch. A tile is the part of an array that one rank holds. split makes tiles of a whole
-array, and join is its inverse. Errors are exceptions of reshard.errors, all of them reshard.Error."""
+In one process: ``reshard.local(ranks).redistribute(tiles, source, target)``. Under MPI:
+``reshard.mpi.redistribute(comm, tile, source, target)``. On GPUs: ``reshard.nccl``. Between two jobs: ``reshard.live``.
+Inside JAX and PyTorch: ``reshard.jax``, ``reshard.torch``. A tile is the part of an array that one rank holds. `split`
+makes tiles of a whole array, and `join` is its inverse. Errors are exceptions of ``reshard.errors``, all of them
+``reshard.Error``."""
 
 from . import errors, live, mpi, nccl
 from ._core import (Alternative, Capabilities, DeviceMemory, Digest, Explanation, Layout, ListPlan, Machine, Mesh, Operation,

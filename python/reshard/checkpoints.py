@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 def _module(comm: MPI.Comm) -> tuple[Any, int]:
     address = mpi._address(comm)
     if not hasattr(mpi._mpi, "load"):
-        raise UnsupportedError("this build of reshard reads no files; install nlohmann-json3-dev, then `pip install "
-                               "./python` again", "unsupported")
+        raise UnsupportedError("this build of reshard reads no files; install nlohmann-json3-dev, then `pip install .` "
+                               "again", "unsupported")
     return mpi._mpi, address
 
 

@@ -64,7 +64,7 @@ def _connect() -> None:
     if _mpi is None:
         why = f": {_absent}" if "_mpi" not in _absent else ""
         raise UnsupportedError(f"this build of reshard has no MPI{why}; install libopenmpi-dev or another MPI, then "
-                               "`pip install ./python` again. Planning, rows and reshard.local work without", "unsupported")
+                               "`pip install .` again. Planning, rows and reshard.local work without", "unsupported")
     try:
         from mpi4py import MPI
     except ImportError:

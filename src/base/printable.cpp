@@ -90,10 +90,4 @@ std::string shortened(std::string_view text, std::size_t bytes_max) {
 
 std::string in_quotes(std::string_view text) { return "'" + shortened(text) + "'"; }
 
-std::string in_xml(std::string_view text) {
-    std::string out;
-    for (const char c : text) out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
-    return out;
-}
-
 }  // namespace reshard

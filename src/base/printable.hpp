@@ -1,4 +1,4 @@
-// Makes text from a file or a user safe for a terminal and for XML.
+// Makes text from a file or a user safe for a terminal.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,5 @@ inline constexpr std::size_t shown_bytes_max = 200;
 
 /// `shortened`, in quotes.
 [[nodiscard]] std::string in_quotes(std::string_view text);
-
-/// The text with &lt; &amp; and &quot; for the characters that XML reads.
-[[nodiscard]] std::string in_xml(std::string_view text);
 
 }  // namespace reshard

@@ -27,7 +27,9 @@ class Tables(tool.Case):
         text = self.ran_well(tool.reshard(*arguments)).out
         if arguments[0] == "plan":
             text = masked(text)
-        path = os.path.join(tool.HERE, "golden", name + ".txt")
+        self.written_in(os.path.join(tool.HERE, "golden", name + ".txt"), text)
+
+    def written_in(self, path, text):
         if os.environ.get("RESHARD_UPDATE"):
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
@@ -166,6 +168,18 @@ class Tables(tool.Case):
                          r"search +1 +1 +[0-9.]+ (ns|us|ms) ")
         self.assertNotEqual(self.ran_well(tool.reshard("plan", *TWO_BY_THREE, "--disabled-rules", "search")).out,
                             self.ran_well(tool.reshard("plan", *TWO_BY_THREE)).out)
+
+    def test_pictures_of_the_pages(self):
+        pictures = {"steps": ("draw", *TWO_BY_THREE, "--vocabulary", "collectives"),
+                    "levels": ("draw", "--mesh", "n=2,x=2", "f32[4096@(n,x),4096]", "f32[4096,4096@n]", "--machine",
+                               "ethernet:nodes=2,per_node=2", "--vocabulary", "collectives"),
+                    "halos": ("draw", "--mesh", "x=2,y=2", "f64[16@x,16@y]", "f64[16@x~2,16@y~1%]"),
+                    "lanes": ("schedule", "--generate", "1f1b stages=3 microbatches=5 move=9ms")}
+        for name, arguments in pictures.items():
+            with self.subTest(name):
+                text = self.ran_well(tool.reshard(*arguments, "--svg")).out
+                xml.etree.ElementTree.fromstring(text)
+                self.written_in(os.path.join(tool.HERE, "..", "..", "docs", "pictures", name + ".svg"), text)
 
     def test_svg_is_xml_with_a_mark_for_every_device(self):
         ran = self.ran_well(tool.reshard("draw", "--svg", "--mesh", "x=2,y=3", "f32[6@x]", "f32[6@y]"))

@@ -244,7 +244,7 @@ reshard.save(comm, path, {"t": rows}, "source x=4\\nt = [x, -]\\n", shapes={"t":
 """
 
 
-class Launched(four_ranks.launched(120)):
+class Launched(four_ranks.launched(600)):
     def save(self, path, limit=0):
         # A copy of the environment, since MPI adds variables for this process to the environment itself.
         return subprocess.run([four_ranks.MPIEXEC, "-n", "4", sys.executable, "-c", SAVING, path, str(limit)],

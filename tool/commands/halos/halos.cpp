@@ -184,8 +184,9 @@ Result<int> plan_halos(const Arguments& arguments) {
 
 Result<int> draw_halos(const Arguments& arguments) {
     RESHARD_TRY(const auto& asked, understand_halos(arguments.question));
-    if (arguments.json || arguments.svg) return fail(Code::unsupported, "halos are drawn as text only");
-    RESHARD_TRY(const auto& picture, halo_picture(asked.move.target, page()));
+    if (arguments.json) return fail(Code::unsupported, "halos are drawn as text or with --svg, not as JSON");
+    RESHARD_TRY(const auto& picture,
+                arguments.svg ? halo_svg(asked.move.target) : halo_picture(asked.move.target, page()));
     answer(picture);
     return exit_ok;
 }
