@@ -67,6 +67,15 @@ public:
     }
     void send(int number) const { kill(process_, number); }
 
+    // The segments of shared memory that the process holds.
+    int segments() const {
+        int count = 0;
+        std::error_code gone;
+        for (const auto& one : std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", process_), gone))
+            if (std::filesystem::read_symlink(one, gone).string().find("reshard-live") != std::string::npos) ++count;
+        return count;
+    }
+
     // The next line that begins with `kind`; those before it are dropped. Empty: the process has ended, or hangs.
     std::string next(char kind) {
         const auto until = Clock::now() + hang;
@@ -208,6 +217,9 @@ milliseconds strike(std::mt19937_64& random, const Fate& fate) {
         all[i].drop_lines();
         for (int commits = 0; commits < 3; ++commits)
             EXPECT_NE(all[i].next('C'), "") << "rank " << i << " of the publisher";
+        // The tensors' names, the newest version, the one before, the next, a spare one, and one of a stalled reader.
+        EXPECT_GE(all[i].segments(), 2);
+        EXPECT_LE(all[i].segments(), 6);
     }
     all.clear();
     std::filesystem::remove_all(folder);
