@@ -48,8 +48,8 @@ def middles(source: DTensorSpec, target: DTensorSpec) -> Iterator[DTensorSpec]:
 
 
 def reduction(source: DTensorSpec, middle: DTensorSpec) -> tuple[tuple[Change, ...], Price]:
-    """The changes from source to a spec of middles(), and their price: cuts of replicas, then reduce-scatters, those that pad
-    least first, then all-reduces. Axes that cut one dimension stay in their order."""
+    """The changes from source to a spec of middles(), and their price. Replicas are cut first. Reduce-scatters follow, and the
+    one that pads least begins. All-reduces are last. Axes that cut one dimension stay in their order."""
     tile, ordered = _Tile(source), []
     left = [(axis, *ends) for axis, ends in enumerate(zip(source.placements, middle.placements)) if ends[0] != ends[1]]
     while left:
@@ -82,7 +82,7 @@ class _Tile:
         return self._size * math.prod(map(self._extent, range(len(self._shape))))
 
     def haste(self, change: Change) -> tuple[bool, bool, float]:
-        """A key that sorts changes: those that make the tile smaller for the fewest bytes first."""
+        """A key that sorts changes. The change that makes the tile smaller for the fewest bytes is first."""
         axis, held, end = change
         if end.is_replicate():
             return True, True, 0.0
