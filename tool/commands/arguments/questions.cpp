@@ -72,7 +72,7 @@ void add_run_options(CLI::App& run, Arguments& arguments) {
 }
 
 void add_emit_options(CLI::App& emit, Arguments& arguments) {
-    option(emit, "--to", arguments.to, "FRAMEWORK", "jax, stablehlo or torch")->required();
+    option(emit, "--to", arguments.to, "FRAMEWORK", "jax, stablehlo, torch or spmd_types")->required();
     emit.get_option("--vocabulary")->description("which steps: collectives (the default); no framework has others");
 }
 
