@@ -54,8 +54,10 @@ std::string halo_table(const HaloMove& move, const HaloPlan& plan, const Machine
                    format_bytes(one.received_bytes), format_picoseconds(one.picoseconds)});
     const HaloPrice& price = chosen(plan);
     std::string text = table.text(page);
-    text += fmt::format("fills {}, {}   received {} (lower bound {})\n",
-                        move.source ? "from " + format(*move.source) : "in place", name(plan.way),
+    std::string from = "in place";
+    if (move.source) from = "from " + format(source_arrays(move));
+    if (move.source && move.source->mesh != move.target.owned.mesh) from += " on " + format(move.source->mesh);
+    text += fmt::format("fills {}, {}   received {} (lower bound {})\n", from, name(plan.way),
                         format_bytes(price.received_bytes), format_bytes(price.received_bytes));
     text += fmt::format("estimate {} on {}   {}\n", format_picoseconds(price.picoseconds), printable(machine.name),
                         why(plan));

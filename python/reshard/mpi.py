@@ -300,8 +300,9 @@ class Halo:
     uneven or empty. Cells beyond the border of a dimension that is not periodic are never touched.
     layout: the owners of the elements, a Layout without summands; or a list of Layouts, whose arrays are filled together.
     width: cells on both sides of each dimension; or for each dimension a number or a pair (before, after).
-    periodic: a bool, or one for each dimension. source: a Layout (or a list) of other tiles of the same array on the same
-    devices. Then a fill reads these tiles, and writes blocks and halos in one exchange.
+    periodic: a bool, or one for each dimension. source: a Layout (or a list) of other tiles of the same array, on any
+    devices of the communicator. Then a fill reads these tiles, and writes blocks and halos in one exchange.
+    source_width: as width, for tiles that lie in arrays with halos, which a fill does not read.
     Errors, on all ranks: InputError (widths, layouts that differ between ranks, too few ranks), UnsupportedError
     (summands, a block-cyclic dimension with a halo, a periodic halo of more than 8 times the extent), TypeError on the
     rank that passed anything else, BackendError.
@@ -311,7 +312,8 @@ class Halo:
 
     @_collective("prepare", place=1)
     def __init__(self, comm: MPI.Comm, layout: Layout | Sequence[Layout], width: Width = 1,
-                 periodic: Periods = False, source: Layout | Sequence[Layout] | None = None) -> None:
+                 periodic: Periods = False, source: Layout | Sequence[Layout] | None = None,
+                 source_width: Width = 0) -> None:
         address = _address(comm)
         self._comm = comm
         self._one = isinstance(layout, Layout)
@@ -320,7 +322,8 @@ class Halo:
             raise TypeError("a halo is for a Layout, or for a list of Layouts")
         sources = [source] * len(self._layouts) if source is None or isinstance(source, Layout) else list(source)
         self._widths = [widths_of(len(one.shape), width, periodic, one) for one in self._layouts]
-        self._prepared = _mpi.prepare_halo(address, self._layouts, self._widths, sources)
+        beside = [widths_of(len(one.shape), source_width, False, one) for one in self._layouts]
+        self._prepared = _mpi.prepare_halo(address, self._layouts, self._widths, sources, beside)
         self._sum: _HaloSum | None = None
         places = self._prepared.places()
         self._shapes = [tuple(shape) for shape, _ in places]
@@ -354,7 +357,7 @@ class Halo:
         """Begins a fill and returns at once a run with test() -> bool and wait(); dropping it waits. One run at a time.
 
         array: shaped `shape`, in C order (a list for a list). Until the run is over, do not touch its halo and only read
-        its block. tile: shaped source.tile_shape(comm.rank), if there is a source.
+        its block. tile: shaped source.tile_shape(comm.rank), if there is a source, and larger by source_width.
         Errors: InputError (dtype, shape, order, memory that overlaps; this rank may try again), BackendError. After a
         BackendError the halo must be prepared anew.
         """
