@@ -199,6 +199,14 @@ int reshard_program_runner_tile(reshard_program_runner* runner, const char* arra
     });
 }
 
+int reshard_program_runner_free_kept(reshard_program_runner* runner, reshard_error** error) {
+    return answer(error, [&]() -> Result<void> {
+        RESHARD_TRY(auto* const given, need(runner));
+        given->runner.free_kept();
+        return {};
+    });
+}
+
 int reshard_program_runner_run(reshard_program_runner* runner, reshard_compute compute, void* context,
                                reshard_error** error) {
     reshard_ticket* ticket = nullptr;

@@ -77,6 +77,8 @@ Result<ProgramRunner> ProgramRunner::prepare(const Result<Judged<ProgramSchedule
 
 Result<Elements> ProgramRunner::tile(std::string_view array) { return state_->run.tile(array); }
 
+void ProgramRunner::free_kept() { state_->run.free_kept(); }
+
 Result<std::unique_ptr<Ticket>> ProgramRunner::start(Compute compute) {
     RESHARD_CHECK(state_->run.start(std::move(compute)));
     return std::make_unique<ProgramTicket>(state_->run);
