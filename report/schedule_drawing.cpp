@@ -10,7 +10,7 @@
 namespace reshard::cli {
 namespace {
 
-constexpr double width = 1200;  // of the whole time
+constexpr double time_width = 1200;  // of the whole time
 constexpr double label = 160;
 constexpr double height = 22;  // of a lane
 constexpr double picoseconds_in_microsecond = 1e6;
@@ -43,7 +43,7 @@ double microseconds(Index picoseconds) { return static_cast<double>(picoseconds)
 
 std::string schedule_svg(const ScheduleSynthesis& made, const Machine& machine) {
     const std::vector<Lane> lanes = lanes_of(made, machine);
-    const double scale = made.verdict().picoseconds == 0 ? 0 : width / static_cast<double>(made.verdict().picoseconds);
+    const double scale = made.verdict().picoseconds == 0 ? 0 : time_width / static_cast<double>(made.verdict().picoseconds);
     std::string body;
     double y = 0;
     for (const Lane& lane : lanes) {
@@ -59,7 +59,7 @@ std::string schedule_svg(const ScheduleSynthesis& made, const Machine& machine) 
         }
         y += height;
     }
-    return svg::sheet(label + width, y, body);
+    return svg::sheet(label + time_width, y, body);
 }
 
 std::string schedule_trace(const ScheduleSynthesis& made, const Machine& machine) {
