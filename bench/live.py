@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""live.py [--mpiexec MPIEXEC] [--sizes MIB,...] [--rounds N]: versions from a job to another, against the wire.
+"""live.py [--mpiexec MPIEXEC] [--cases M+N,...] [--sizes MIB,...] [--rounds N]: versions from a job to another.
 
-Two network namespaces are the nodes, with a link of 62.5 MB/s each way (two_nodes.py). A publisher of m processes on the
-first node commits versions of f32[rows@x,columns]; a subscriber of n processes on the second one takes them as
-f32[rows,columns@x]. A round is one version and then one plain TCP stream of as many bytes, in writes of 1 MiB, between the
-same nodes. The time of a version goes from the first return of commit to the last return of update, so it includes the
-digests and the votes. With --mpiexec, the same pair also moves on one machine: over shared memory, and by
-reshard.mpi.redistribute on m + n ranks. Prints medians and least times, and their ratios. Run it with the Python that has
-reshard; it needs root. --llama VERSIONS instead publishes a layer of a Llama (bench/files/llama.py) on 4 ranks in f32, and
-2 ranks read it in bf16 all the time. With arguments that begin with a role this file is one process of a run."""
+Two network namespaces are the nodes, with a link of 62.5 MB/s each way (two_nodes.py). A publisher of m processes on
+the first node commits versions of f32[rows@x,columns]; a subscriber of n processes on the second one takes them as
+f32[rows,columns@x]. A round is one version and then one plain TCP stream of as many bytes, in writes of 1 MiB, between
+the same nodes. A version takes from the first begin of commit to the last return of update, with the copy of the
+commit, the digests and the votes; *after commit* is its part after the last return of commit, which a busy machine may
+delay beyond the update. *Processors* is the time of processors in commit and update, of all ranks. *Two passes* is the
+least time that one processor needs to copy and digest the array twice. With --mpiexec both jobs are on one machine and
+use shared memory, and a version takes turns with reshard.mpi.redistribute of the same pair on m + n ranks. Prints
+medians (and least times), and the ratio of the other's time to the version's. Run it with the Python that has reshard;
+it needs root. --llama VERSIONS instead publishes a layer of a Llama (bench/files/llama.py) on 4 ranks in f32, and 2
+ranks read it in bf16 all the time. With arguments that begin with a role this file is one process of a run."""
 
 import argparse
 import json
@@ -31,7 +34,6 @@ from two_nodes import Nodes, Skip, end_on_signals
 RATE = 62_500_000
 MIB = 1 << 20
 PORT = 7411
-CASES = ((2, 3), (4, 6))
 LIMIT = 600  # seconds of a wait
 
 
@@ -62,9 +64,9 @@ def publisher(folder, endpoint, mib, m, n, rank):
         while hear():
             version += 1
             tile[...] = version
-            begin = time.monotonic()
+            begin, before = time.monotonic(), time.thread_time()
             out.commit(version)
-            say(begin=begin, end=time.monotonic())
+            say(begin=begin, end=time.monotonic(), used=time.thread_time() - before)
 
 
 def subscriber(folder, endpoint, mib, m, n, rank):
@@ -73,9 +75,10 @@ def subscriber(folder, endpoint, mib, m, n, rank):
     with reshard.live.subscribe(job, endpoint, {"w": target}) as into:
         say(ready=True)
         while hear():
+            before = time.thread_time()
             version = into.update(LIMIT)
             end = time.monotonic()
-            say(end=end, right=bool((into["w"] == version).all()))
+            say(end=end, used=time.thread_time() - before, right=bool((into["w"] == version).all()))
 
 
 def sink(_, mib):
@@ -139,8 +142,8 @@ def llama_engine(folder, endpoint, rank, versions):
     say(done=True, reads=reads)
 
 
-def redistribute(mib, m, n, rounds):
-    """The same pair by MPI, on ranks of two disjoint meshes."""
+def redistribute(folder, mib, m, n):
+    """The same pair by MPI, on ranks of two disjoint meshes. A line in the pipe of each rank begins a round."""
     from mpi4py import MPI
     comm, m, n = MPI.COMM_WORLD, int(m), int(n)
     source, target = layouts(int(mib), m, n)
@@ -148,24 +151,24 @@ def redistribute(mib, m, n, rounds):
     target = reshard.parse_layout(f"x={n}[{m}-{m + n - 1}]", str(target))
     tile = numpy.ones(source.tile_shape(comm.rank), "f4")
     into = numpy.empty(target.tile_shape(comm.rank), "f4")
-    took = []
-    for _ in range(int(rounds) + 1):
-        comm.Barrier()
-        begin = time.monotonic()
-        reshard.mpi.redistribute(comm, tile, source, target, out=into)
-        comm.Barrier()
-        took.append(time.monotonic() - begin)
-    if comm.rank == 0:
-        say(seconds=took[1:])
+    with open(f"{folder}/rank{comm.rank}", encoding="ascii") as rounds:
+        for version, _ in enumerate(rounds, 1):
+            tile[...] = version
+            comm.Barrier()
+            begin = time.monotonic()
+            reshard.mpi.redistribute(comm, tile, source, target, out=into)
+            end = comm.reduce(time.monotonic(), MPI.MAX)
+            right = comm.reduce(bool((into == version).all()), MPI.LAND)
+            if comm.rank == 0:
+                say(seconds=end - begin, right=right)
 
 
-ROLES = {"llama_trainer": llama_trainer, "llama_engine": llama_engine, "publisher": publisher, "subscriber": subscriber, "sink": sink, "stream": stream,
-         "redistribute": redistribute}
+ROLES = {role.__name__: role for role in (llama_trainer, llama_engine, publisher, subscriber, sink, stream, redistribute)}
 
 
 class Process:
     def __init__(self, inside, *arguments):
-        self.child = subprocess.Popen([*inside, sys.executable, "-B", os.path.abspath(__file__), *map(str, arguments)],
+        self.child = subprocess.Popen([*map(str, inside), sys.executable, "-B", os.path.abspath(__file__), *map(str, arguments)],
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def go(self):
@@ -203,18 +206,19 @@ class Jobs:
             one.child.communicate()
 
     def round(self):
-        """Seconds of one version, and of its commit before it."""
+        """Seconds of one version: from the first begin of commit, from the last return of commit, and of processors."""
         for one in [*self.into, *self.out]:
             one.go()
         commits, updates = [one.next() for one in self.out], [one.next() for one in self.into]
         if not all(one["right"] for one in updates):
             sys.exit("wrong: elements of another version")
-        first = min(one["end"] for one in commits)
-        return max(one["end"] for one in updates) - first, first - min(one["begin"] for one in commits)
+        end = max(one["end"] for one in updates)
+        return (end - min(one["begin"] for one in commits), end - max(one["end"] for one in commits),
+                sum(one["used"] for one in commits + updates))
 
 
 def between_nodes(mib, m, n, rounds):
-    """Seconds of versions, commits and streams, in alternating rounds."""
+    """Rounds of a version and a stream: seconds of the version, as round() returns them, and of the stream."""
     with tempfile.TemporaryDirectory() as folder, Nodes(folder, RATE, 2) as nodes:
         insides = [nodes.inside(0), nodes.inside(1)]
         with Jobs(folder, f"{nodes.address(0)}:0", insides, mib, m, n) as jobs:
@@ -222,27 +226,34 @@ def between_nodes(mib, m, n, rounds):
             sends = jobs.start(insides[0], "stream", nodes.address(1), mib)
             for one in (receives, sends):
                 one.next()
-            versions, commits, streams = [], [], []
-            for _ in range(rounds + 1):  # the first one warms up
-                version, commit = jobs.round()
+
+            def streamed():
                 for one in (receives, sends):
                     one.go()
                 begin = sends.next()["begin"]
-                streams.append(receives.next()["end"] - begin)
-                versions.append(version)
-                commits.append(commit)
-    return versions[1:], commits[1:], streams[1:]
+                return receives.next()["end"] - begin
+
+            return [(*jobs.round(), streamed()) for _ in range(rounds + 1)][1:]  # the first one warms up
 
 
 def on_one_machine(mpiexec, mib, m, n, rounds):
-    """Seconds of versions in shared memory, of commits, and of redistribute on as many ranks."""
+    """The same in shared memory, with redistribute on m + n ranks in place of the stream."""
     with tempfile.TemporaryDirectory() as folder, Jobs(folder, f"{folder}/weights", [[], []], mib, m, n) as jobs:
-        versions, commits = zip(*[jobs.round() for _ in range(rounds + 1)])
-    done = subprocess.run([mpiexec, "-n", str(m + n), sys.executable, "-B", os.path.abspath(__file__), "redistribute",
-                           str(mib), str(m), str(n), str(rounds)], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(done.stderr)
-    return versions[1:], commits[1:], json.loads(done.stdout.splitlines()[-1])["seconds"]
+        ranks = [f"{folder}/rank{rank}" for rank in range(m + n)]
+        for path in ranks:
+            os.mkfifo(path)
+        moves = jobs.start([mpiexec, "-n", m + n], "redistribute", folder, mib, m, n)
+        pipes = [open(path, "w", encoding="ascii") for path in ranks]
+
+        def moved():
+            for pipe in pipes:
+                print(file=pipe, flush=True)
+            one = moves.next()
+            if not one["right"]:
+                sys.exit("wrong: elements of redistribute")
+            return one["seconds"]
+
+        return [(*jobs.round(), moved()) for _ in range(rounds + 2)][2:]
 
 
 def train_and_serve(versions, nodes, folder):
@@ -270,16 +281,34 @@ def train_and_serve(versions, nodes, folder):
           f"{statistics.median(took):.2f} s, least {min(took):.2f} s{bound}", flush=True)
 
 
-def row(name, mib, m, n, versions, commits, others):
-    median, least = statistics.median, min
-    print(f"| {name} | {m} + {n} | {mib} MiB | {1e3 * median(commits):.0f} ms | {1e3 * median(versions):.0f} ms | "
-          f"{1e3 * median(others):.0f} ms | {median(others) / median(versions):.2f} | {least(others) / least(versions):.2f} |",
-          flush=True)
+def two_passes(mib):
+    """Least seconds that one processor needs to copy and digest the array twice: to commit it, and to take it."""
+    source, target = numpy.ones(mib * MIB, "u1"), numpy.ones(mib * MIB, "u1")
+    keys, took = reshard.DigestKeys(), []
+    for _ in range(10):
+        begin = time.monotonic()
+        keys.copy(source, target)
+        keys.copy(target, source)
+        took.append(time.monotonic() - begin)
+    return min(took)
+
+
+def row(name, mib, m, n, rounds):
+    """Prints medians, and least times in parentheses. The ratio is of both."""
+    whole, after, used, other = zip(*rounds)
+
+    def times(seconds):
+        return f"{1e3 * statistics.median(seconds):.1f} ({1e3 * min(seconds):.1f}) ms"
+
+    ratio = f"{statistics.median(other) / statistics.median(whole):.2f} ({min(other) / min(whole):.2f})"
+    print(f"| {name} | {m} + {n} | {mib} MiB | {times(whole)} | {1e3 * statistics.median(after):.1f} ms | "
+          f"{1e3 * statistics.median(used):.1f} ms | {1e3 * two_passes(mib):.1f} ms | {times(other)} | {ratio} |", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mpiexec", help="also on one machine, against redistribute")
+    parser.add_argument("--mpiexec", help="instead of the link: on one machine, against redistribute")
+    parser.add_argument("--cases", default="2+3,4+6", help="processes of both jobs")
     parser.add_argument("--sizes", default="4,64", help="MiB of the array")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--llama", type=int, metavar="VERSIONS", help="instead: a layer of a Llama, FSDP-4 to TP-2")
@@ -290,13 +319,14 @@ def main():
         with tempfile.TemporaryDirectory() as folder, Nodes(folder, RATE, 2) as nodes:
             train_and_serve(asked.llama, nodes, folder)
         return
-    print("| way | processes | array | commit | version | other | ratio of medians | of least times |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| other | processes | array | version | after commit | processors | two passes | other | ratio |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for mib in map(int, asked.sizes.split(",")):
-        for m, n in CASES:
-            row("link, TCP stream", mib, m, n, *between_nodes(mib, m, n, asked.rounds))
+        for m, n in [tuple(map(int, case.split("+"))) for case in asked.cases.split(",")]:
             if asked.mpiexec:
-                row("one machine, redistribute", mib, m, n, *on_one_machine(asked.mpiexec, mib, m, n, asked.rounds))
+                row("redistribute", mib, m, n, on_one_machine(asked.mpiexec, mib, m, n, asked.rounds))
+            else:
+                row("TCP stream", mib, m, n, between_nodes(mib, m, n, asked.rounds))
 
 
 if __name__ == "__main__":

@@ -156,7 +156,6 @@ def main():
     asked = parser.parse_args()
     end_on_signals()
     asked.reshard, asked.programs_over_links = os.path.abspath(asked.reshard), os.path.abspath(asked.programs_over_links)
-    os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")  # ranks may share cores and cannot know it
     faults = []
     try:
         print("| problem | contestant | predicted | measured, median [least, most] | measured over predicted | times the first "

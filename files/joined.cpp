@@ -11,6 +11,7 @@
 #include "files/formats/safetensors.hpp"
 #include "files/formats/tile_boxes.hpp"
 #include "src/base/try.hpp"
+#include "src/model/rules/shared_blocks.hpp"
 
 namespace reshard::files {
 
@@ -105,6 +106,22 @@ constexpr std::string_view no_list =
     "no list says the whole shapes of the tensors, and the tiles of the ranks do not: give one with --list "
     "(ConvertOptions::list), lines `name dtype[shape]`";
 
+// Takes each index of a dimension once, if several ranks hold it.
+void hold_once(StoredTensor& tensor, std::size_t dim, const notation::Stretches& held) {
+    std::vector<StoredBox> boxes;
+    for (const auto& [indices, begin] : notation::once_each(held))
+        for (const StoredBox& stored : tensor.boxes) {
+            const Interval& side = stored.box[dim];
+            const Interval both = {std::max(side.begin, begin), std::min(side.end, begin + indices.size())};
+            if (both.size() <= 0) continue;
+            StoredBox& box = boxes.emplace_back(stored);
+            box.offset += (both.begin - side.begin) * stored.strides[dim];
+            box.box[dim] = {both.begin - begin + indices.begin, both.end - begin + indices.begin};
+        }
+    tensor.boxes = std::move(boxes);
+    tensor.shape[dim] = held.back().indices.end;
+}
+
 class Joiner {
 public:
     Joiner(Checkpoint& checkpoint, std::string_view rules) : checkpoint_(checkpoint), rules_(rules) {}
@@ -122,7 +139,7 @@ public:
             const auto found = by_name.find(checkpoint_.tensors[i].name);
             if (found == by_name.end())
                 return fail(Code::mismatch, fmt::format("the list has no {}", in_quotes(checkpoint_.tensors[i].name)));
-            RESHARD_TRY(auto& made, put_together(i, list[found->second], *placed[found->second].layout));
+            RESHARD_TRY(auto& made, put_together(i, list[found->second], placed[found->second]));
             whole.push_back(std::move(made));
         }
         if (whole.size() != list.size()) return fail(Code::mismatch, "the list has tensors that no rank has");
@@ -175,8 +192,10 @@ private:
         return list;
     }
 
-    Result<StoredTensor> put_together(std::size_t first, const ListedTensor& listed, const Layout& layout) {
-        StoredTensor whole{listed.name, listed.dtype, real_shape(layout, listed.shape), {}, ""};
+    Result<StoredTensor> put_together(std::size_t first, const ListedTensor& listed, const ShardedTensor& placed) {
+        const Layout& layout = *placed.layout;
+        const std::vector<Index> own_shape = held_shape(placed);
+        StoredTensor whole{listed.name, listed.dtype, real_shape(layout, own_shape), {}, ""};
         const auto wrong = [&](std::size_t rank, std::string_view what) {
             return fail(Code::mismatch,
                         fmt::format("{} on rank {} {}; {}", in_quotes(listed.name), rank, what,
@@ -186,7 +205,7 @@ private:
         std::vector<Tile> taken;
         for (std::size_t rank = 0; rank < ranks(); ++rank) {
             const StoredTensor& own = checkpoint_.tensors[first + rank];
-            const Tile held = real_tile(layout, listed.shape, static_cast<Index>(rank));
+            const Tile held = real_tile(layout, own_shape, static_cast<Index>(rank));
             const bool nothing = count(held) == 0;
             if (!there(own)) {
                 if (!nothing) return wrong(rank, "is not there");
@@ -201,6 +220,8 @@ private:
                 whole.boxes.push_back(std::move(one));
             taken.push_back(held);
         }
+        for (std::size_t k = 0; k < placed.held.size(); ++k)
+            if (!placed.held[k].empty()) hold_once(whole, k, placed.held[k]);
         if (whole.shape != listed.shape) whole = in_view(whole, listed.shape);
         whole.type = checkpoint_.tensors[first].type;
         return whole;

@@ -3,16 +3,20 @@
 #include <array>
 #include <cstring>
 
+#include "src/model/row_end.hpp"
+
 namespace reshard::live {
 namespace {
 
 using Numbers = std::array<Index, 5>;  // array, offset, bytes of a run, runs, stride
 
-bool fits(const Numbers& row, const std::vector<Index>& tiles) {
-    const auto& [array, offset, run_bytes, runs, stride] = row;
-    if (array < 0 || array >= std::ssize(tiles) || offset < 0 || run_bytes < 1 || runs < 1 || stride < 0) return false;
-    const Index last = saturating_add(offset, saturating_multiply(runs - 1, stride));
-    return saturating_add(last, run_bytes) <= tiles[static_cast<std::size_t>(array)];
+// The sender's end; nullopt: outside the tiles.
+std::optional<Row> row_of(const Numbers& numbers, const std::vector<Index>& tiles) {
+    const auto& [array, offset, run_bytes, runs, stride] = numbers;
+    const Row row{array, 0, offset, 0, run_bytes, runs, stride, 0};
+    if (!well_formed(row) || array >= std::ssize(tiles)) return std::nullopt;
+    if (end_of(row, RowSide::send).reach > tiles[static_cast<std::size_t>(array)]) return std::nullopt;
+    return row;
 }
 
 }  // namespace
@@ -39,13 +43,9 @@ std::optional<std::vector<Row>> rows_of(std::string_view bytes, const std::vecto
     for (; !bytes.empty(); bytes.remove_prefix(sizeof(Numbers))) {
         Numbers numbers{};
         std::memcpy(numbers.data(), bytes.data(), sizeof numbers);
-        if (!fits(numbers, tiles)) return std::nullopt;
-        Row& row = rows.emplace_back();
-        row.array = numbers[0];
-        row.source_offset = numbers[1];
-        row.run_bytes = numbers[2];
-        row.runs = numbers[3];
-        row.source_stride = numbers[4];
+        const std::optional<Row> row = row_of(numbers, tiles);
+        if (!row) return std::nullopt;
+        rows.push_back(*row);
     }
     return rows;
 }

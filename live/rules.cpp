@@ -60,6 +60,7 @@ Result<std::vector<OfferedTensor>> published_by_rules(std::string_view rules, st
     RESHARD_TRY(const auto& placed, place_sources(with_both_ends(rules), tensors));
     std::vector<OfferedTensor> all;
     for (const ShardedTensor& one : placed) {
+        if (!one.held.empty()) return unsupported(one.name, "has blocks that ranks share; wanted layouts only");
         if (shape(*one.layout) != one.shape) return unsupported(one.name, "has owners; wanted layouts only");
         all.push_back({one.name, *one.layout});
     }

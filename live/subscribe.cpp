@@ -49,8 +49,8 @@ public:
                 return fail(Code::backend, fmt::format("rank {} of the subscriber: {}", rank, votes[rank].substr(1)));
         const Standing before = state_ ? state_->standing() : Standing{};
         group_ = &group;
-        state_.emplace(source_->rank_count(), options_.lease.count(), before);
-        state_->join(digest_of(text_of(tensors_)), milliseconds_now());
+        state_.emplace(source_->rank_count(), options_.lease.count(), before, options_.in_place);
+        state_->join(digest_of(text_of(tensors_) + (options_.in_place ? " in place" : "")), milliseconds_now());
         RESHARD_CHECK(drive(Clock::now() + options_.connect_limit));
         return {};
     }
@@ -77,6 +77,8 @@ public:
         if (state_->standing().doubt != 0)
             return fail(Code::backend, fmt::format("the result of the vote on version {} is unknown here; reconnect",
                                                    state_->standing().doubt));
+        if (version() == 0 && options_.in_place && state_->standing().floor > 0)
+            return fail(Code::backend, "the memory has parts of several versions; update() takes a whole version");
         if (version() == 0) return fail(Code::usage, "no version yet; update() takes one");
         return tiles_.shown(tensor);
     }
@@ -98,7 +100,7 @@ private:
         RESHARD_TRY(Source & source,
                     Source::connect(endpoint_, wanted_, group, options_.lease, Clock::now() + options_.connect_limit));
         source_.emplace(std::move(source));
-        tiles_.make_room(tensors_, source_->sent_dtypes(), rank_);
+        tiles_.make_room(tensors_, source_->sent_dtypes(), rank_, options_.in_place);
         return {};
     }
 

@@ -4,7 +4,8 @@
 
 namespace reshard::live {
 
-void WantedTiles::make_room(std::span<const NamedTensor> tensors, std::span<const DType> sent, Index rank) {
+void WantedTiles::make_room(std::span<const NamedTensor> tensors, std::span<const DType> sent, Index rank,
+                            bool in_place) {
     wanted_.clear();
     bytes_.clear();
     for (const NamedTensor& tensor : tensors) {
@@ -14,7 +15,8 @@ void WantedTiles::make_room(std::span<const NamedTensor> tensors, std::span<cons
     sent_.assign(sent.begin(), sent.end());
     offsets_ = tile_offsets(tensors, rank);
     const auto lines = [](Index bytes) { return static_cast<std::size_t>(bytes / line_bytes); };
-    for (Lines& buffer : buffers_) buffer.resize(lines(offsets_.back()));
+    buffers_[0].resize(lines(offsets_.back()));
+    buffers_[1].resize(in_place ? 0 : buffers_[0].size());
 
     std::vector<NamedTensor> cast;  // as they come
     for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -40,7 +42,7 @@ void WantedTiles::place() {
     std::size_t casts = 0;
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
         if (sent_[i] == wanted_[i]) {
-            landing_.push_back(tile(1 - shown_, i));
+            landing_.push_back(tile(filled(), i));
         } else {
             const Index elements = bytes_[i] / size_of(wanted_[i]);
             landing_.push_back(bytes_of(uncast_, cast_offsets_[casts++], elements * size_of(sent_[i])));
@@ -49,7 +51,7 @@ void WantedTiles::place() {
 }
 
 std::span<const std::byte> WantedTiles::take(std::size_t tensor) {
-    const std::span<std::byte> to = tile(1 - shown_, tensor);
+    const std::span<std::byte> to = tile(filled(), tensor);
     const ElementCast cast = cast_of(sent_[tensor], wanted_[tensor]);
     if (!cast) return to;
     const Store store = store_for(std::ssize(to));
@@ -60,7 +62,7 @@ std::span<const std::byte> WantedTiles::take(std::size_t tensor) {
 }
 
 void WantedTiles::turn() {
-    shown_ = 1 - shown_;
+    shown_ = filled();
     place();
 }
 

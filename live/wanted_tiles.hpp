@@ -10,13 +10,13 @@
 
 namespace reshard::live {
 
-/// Two buffers for the wanted tiles: one is shown, the other is filled. A tensor that the publisher sends in another
-/// element type comes into memory of its own, and is cast into the buffer when it is whole.
+/// Two buffers for the wanted tiles: one is shown, the other is filled. In place they are one. A tensor that the
+/// publisher sends in another element type comes into memory of its own, and is cast into the buffer when it is whole.
 class WantedTiles {
 public:
     /// Makes room for the tiles of a rank. `sent` has the publisher's element types. The tiles that are
     /// shown stay, if the tensors are the same. pre: each type can be cast.
-    void make_room(std::span<const NamedTensor> tensors, std::span<const DType> sent, Index rank);
+    void make_room(std::span<const NamedTensor> tensors, std::span<const DType> sent, Index rank, bool in_place);
 
     /// The memory into which each tensor comes, one after another.
     [[nodiscard]] std::span<const std::span<std::byte>> landing() const { return landing_; }
@@ -25,7 +25,7 @@ public:
     [[nodiscard]] std::span<const std::byte> shown(std::size_t tensor) const {
         return tile(shown_, tensor);
     }  ///< its tile
-    /// Shows the next version. The memory of the one before is filled from now on.
+    /// Shows the next version. The memory of the one before, or in place the same memory, is filled from now on.
     void turn();
 
 private:
@@ -37,6 +37,7 @@ private:
     [[nodiscard]] static std::span<std::byte> bytes_of(Lines& lines, Index begin, Index bytes);
 
     [[nodiscard]] std::span<std::byte> tile(std::size_t buffer, std::size_t tensor) const;
+    [[nodiscard]] std::size_t filled() const { return buffers_[1].empty() ? 0 : 1 - shown_; }
     void place();
 
     std::vector<DType> wanted_;  // element types

@@ -91,23 +91,24 @@ std::string rules_table(const Synthesis& made, bool times, const Page& page) {
     return table.text(page);
 }
 
-// A line about the move through nodes if it takes less time than the plan.
+}  // namespace
+
 std::string line_on_nodes(const Synthesis& made, const Options& asked) {
     const auto move = faster_through_nodes({made.plan().source, made.plan().target}, made.picoseconds, asked);
     if (!move) return "";
     return fmt::format(
-        "through nodes of {} devices{}: {}, less than the plan; a Redistributor runs it on this machine\n\n",
+        "through nodes of {} devices{}: {}, less than the plan; a Redistributor runs it on this machine (footprint "
+        "{})\n",
         move->way.node_devices, move->way.relays ? ", with relays" : "",
-        format_picoseconds(move_picoseconds(*move, asked.machine)));
+        format_picoseconds(move_picoseconds(*move, asked.machine)), format_bytes(footprint_bytes(*move)));
 }
 
-}  // namespace
-
 std::string explanation(const Synthesis& made, const Options& asked, const Page& page) {
+    const std::string on_nodes = line_on_nodes(made, asked);
     return plan_table(made, asked.machine, page) + fmt::format("policy row {}: {}\n", made.row.name, made.row.about) +
            fmt::format("\nconsidered for the least {}, of a device:\n", name(asked.objective)) +
-           bytes_table(made, page) + "\n" + times_table(made, asked.machine, page) + "\n" + line_on_nodes(made, asked) +
-           rules_table(made, asked.clock != nullptr, page);
+           bytes_table(made, page) + "\n" + times_table(made, asked.machine, page) + "\n" +
+           (on_nodes.empty() ? "" : on_nodes + "\n") + rules_table(made, asked.clock != nullptr, page);
 }
 
 }  // namespace reshard::cli

@@ -14,8 +14,6 @@ namespace reshard::cli {
 
 namespace {
 
-using Align = Table::Align;
-
 constexpr Index devices_drawn_max = 4096;
 
 const HaloPrice& chosen(const HaloPlan& plan) { return *std::ranges::find(plan.prices, plan.way, &HaloPrice::way); }
@@ -44,6 +42,7 @@ std::string why(const HaloPlan& plan) {
 }  // namespace
 
 std::string halo_table(const HaloMove& move, const HaloPlan& plan, const Machine& machine, const Page& page) {
+    using Align = Table::Align;
     Table table({{"way"},
                  {"rounds", Align::right},
                  {"messages", Align::right},
@@ -54,8 +53,10 @@ std::string halo_table(const HaloMove& move, const HaloPlan& plan, const Machine
                    format_bytes(one.received_bytes), format_picoseconds(one.picoseconds)});
     const HaloPrice& price = chosen(plan);
     std::string text = table.text(page);
-    text += fmt::format("fills {}, {}   received {} (lower bound {})\n",
-                        move.source ? "from " + format(*move.source) : "in place", name(plan.way),
+    std::string from = "in place";
+    if (move.source) from = "from " + format(source_arrays(move));
+    if (move.source && move.source->mesh != move.target.owned.mesh) from += " on " + format(move.source->mesh);
+    text += fmt::format("fills {}, {}   received {} (lower bound {})\n", from, name(plan.way),
                         format_bytes(price.received_bytes), format_bytes(price.received_bytes));
     text += fmt::format("estimate {} on {}   {}\n", format_picoseconds(price.picoseconds), printable(machine.name),
                         why(plan));
@@ -68,7 +69,7 @@ Result<std::string> halo_picture(const HaloLayout& layout, const Page& page) {
     if (device_count(mesh) > devices_drawn_max)
         return fail(Code::unsupported, fmt::format("{} devices are too many to list; at most {} are",
                                                    device_count(mesh), devices_drawn_max));
-    Table table({{"device", Align::right}, {"block"}, {"with halo"}, {"array"}});
+    Table table({{"device", Table::Align::right}, {"block"}, {"with halo"}, {"array"}});
     for (Index position = 0; position < device_count(mesh); ++position) {
         const Index device = device_at(mesh, position);
         table.row({std::to_string(device), text_of(tile(layout.owned, device)), text_of(held_cells(layout, device)),

@@ -16,4 +16,8 @@ namespace reshard::cli {
 /// devices).
 [[nodiscard]] Result<std::string> halo_picture(const HaloLayout& layout, const Page& page);
 
+/// The block of each device in the array, and the cells of its halo, as SVG. Errors: unsupported (more than 1024
+/// devices).
+[[nodiscard]] Result<std::string> halo_svg(const HaloLayout& layout);
+
 }  // namespace reshard::cli

@@ -6,6 +6,7 @@
 
 #include "report/page.hpp"
 #include "reshard/plan.hpp"
+#include "reshard/planner/cost.hpp"
 
 namespace reshard::cli {
 
@@ -37,7 +38,8 @@ struct Stage {
 
 [[nodiscard]] std::string text_picture(const Plan& plan, const Page& page);
 
-/// Errors: unsupported when there are too many devices to see any of them.
-[[nodiscard]] Result<std::string> svg_picture(const Plan& plan);
+/// Each step with its time on each level of the machine, and a frame around the devices of each node. Errors:
+/// unsupported (too many devices to see any of them).
+[[nodiscard]] Result<std::string> svg_picture(const Plan& plan, const Machine& machine);
 
 }  // namespace reshard::cli

@@ -79,14 +79,25 @@ std::optional<std::vector<std::size_t>> places_in(std::span<const Index> view, s
     return places;
 }
 
+// The indices of a source for a side of its layout, if ranks share blocks.
+Side in_tensor(Side side, const std::vector<ShardedTensor::Stretch>& held) {
+    for (Interval& interval : side.intervals)
+        for (const auto& [indices, begin] : held) {
+            if (interval.begin < begin || interval.end > begin + indices.size()) continue;
+            interval = {interval.begin - begin + indices.begin, interval.end - begin + indices.begin};
+            break;
+        }
+    return side;
+}
+
 // Returns the indices of the source in a tile of the part, for each dimension of the source or of another shape.
 std::string indices_text(const Part& part, const Tile& held) {
-    const std::vector<Index>& own = part.tensor->shape;
+    const std::vector<Index> own = held_shape(*part.tensor);
     Box box = part.source.box.value_or(Box{});
     const std::vector<Index> view = part.source.box ? shape(*part.source.layout) : own;
     if (!part.source.box)
         for (const Index extent : own) box.push_back({0, extent});
-    const std::vector<std::optional<Side>> sides = source_sides(part, held, box);
+    std::vector<std::optional<Side>> sides = source_sides(part, held, box);
     if (view.size() == 1 && own.size() > 1) return fmt::format(".flat[{}]", side_text(*sides[0]));
     const auto side = [&](std::size_t dim) { return sides[dim].value_or(Side{{box[dim]}}); };
     const auto text = [&](std::size_t dim) {
@@ -101,6 +112,7 @@ std::string indices_text(const Part& part, const Tile& held) {
     }
     for (std::size_t i = 0; i < own.size(); ++i) {
         const std::size_t k = (*places)[i];
+        if (sides[k] && !part.tensor->held.empty()) sides[k] = in_tensor(*std::move(sides[k]), part.tensor->held[i]);
         dims.push_back(view[k] == own[i] ? text(k) : split_text(side(k), view[k], side(k + 1), view[k + 1]));
     }
     return dims.empty() ? "" : fmt::format("[{}]", fmt::join(dims, ","));

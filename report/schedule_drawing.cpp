@@ -1,22 +1,19 @@
 // A schedule as SVG, and as a trace for Perfetto.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "report/lanes.hpp"
 #include "report/numbers.hpp"
+#include "report/svg.hpp"
 
 namespace reshard::cli {
 namespace {
 
-constexpr double width = 1200;  // of the whole time
+constexpr double time_width = 1200;  // of the whole time
 constexpr double label = 160;
 constexpr double height = 22;  // of a lane
 constexpr double picoseconds_in_microsecond = 1e6;
-
-std::string escaped(const std::string& text) {
-    std::string out;
-    for (const char c : text) out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
-    return out;
-}
 
 // A JSON text with its quotes.
 std::string quoted(const std::string& text) {
@@ -31,9 +28,9 @@ std::string quoted(const std::string& text) {
     return out + "\"";
 }
 
-// The first letter of a name gives its hue.
-unsigned hue_of(const std::string& name) {
-    return name.empty() ? 0 : static_cast<unsigned char>(name.front()) * 47U % 360U;
+// The first letter of a name gives its colour; a move is paler than a task.
+std::string colour_of(const std::string& name, bool is_move) {
+    return svg::colour_of(name.empty() ? 0 : static_cast<unsigned char>(name.front()), is_move ? 0.65 : 0.3);
 }
 
 std::string name_of_run(const ScheduleSynthesis& made, const Run& run) {
@@ -46,29 +43,23 @@ double microseconds(Index picoseconds) { return static_cast<double>(picoseconds)
 
 std::string schedule_svg(const ScheduleSynthesis& made, const Machine& machine) {
     const std::vector<Lane> lanes = lanes_of(made, machine);
-    const double scale = made.verdict().picoseconds == 0 ? 0 : width / static_cast<double>(made.verdict().picoseconds);
+    const double scale = made.verdict().picoseconds == 0 ? 0 : time_width / static_cast<double>(made.verdict().picoseconds);
     std::string body;
     double y = 0;
     for (const Lane& lane : lanes) {
-        body += fmt::format("<text x=\"2\" y=\"{:.0f}\">{}</text>\n", y + 15, escaped(lane.name));
+        body += svg::words(2, y + 15, lane.name);
         for (const Run& run : lane.runs) {
             const std::string name = name_of_run(made, run);
-            const double wide = static_cast<double>(run.end - run.start) * scale;
-            body += fmt::format(
-                "<rect x=\"{:.2f}\" y=\"{:.0f}\" width=\"{:.2f}\" height=\"{:.0f}\" "
-                "fill=\"hsl({},60%,{}%)\"><title>{}, {} to {}</title></rect>\n",
-                label + static_cast<double>(run.start) * scale, y + 2, wide > 1 ? wide - 0.5 : 0.5, height - 4,
-                hue_of(name), run.is_move ? 80 : 62, escaped(name), format_picoseconds(run.start),
-                format_picoseconds(run.end));
+            const double x = label + static_cast<double>(run.start) * scale;
+            const double wide = std::max(0.5, static_cast<double>(run.end - run.start) * scale - 0.5);
+            body += svg::drawn(
+                {x, y + 2, wide, height - 4}, colour_of(name, run.is_move),
+                fmt::format("{}, {} to {}", name, format_picoseconds(run.start), format_picoseconds(run.end)));
+            if (static_cast<double>(name.size() + 1) * svg::letter < wide) body += svg::words(x + 3, y + 15, name);
         }
         y += height;
     }
-    return fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
-        "{1:.0f}\" "
-        "font-family=\"monospace\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" "
-        "fill=\"white\"/>\n{2}</svg>\n",
-        label + width, y, body);
+    return svg::sheet(label + time_width, y, body);
 }
 
 std::string schedule_trace(const ScheduleSynthesis& made, const Machine& machine) {

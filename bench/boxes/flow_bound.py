@@ -1,5 +1,6 @@
-"""A bound that no protocol beats on two levels: `python bench/boxes/flow_bound.py 120` draws so many pairs of each shuffled set of
-tests/differential/levels_test.cpp and prints means over the simple bound of that test. Needs numpy and scipy.
+"""A bound that no protocol beats on two levels: `python bench/boxes/flow_bound.py 120 build/dev/tool/reshard` draws so many pairs
+of each shuffled set of tests/differential/levels_test.cpp and prints means over the simple bound of that test. With the path of
+the tool it also prints how the cheaper of our plan and our move through nodes compares. Needs numpy and scipy.
 
 flow: for each part of the array, each device that lacks it needs a flow of it from the devices that hold it. A link
 carries at least the largest of these flows. The linear program minimizes 8 x the busiest device between nodes + the
@@ -8,14 +9,18 @@ steps: the same for moves through nodes, with elements divided as finely as one 
 on, then nodes fetch, then devices share."""
 
 import itertools
+import json
 import random
+import subprocess
 import sys
+import tempfile
 
 import numpy
 from scipy.optimize import linprog
 from scipy.sparse import coo_matrix
 
 OUTSIDE = 8
+FINER = 4
 SHUFFLED_8 = (0, 3, 5, 6, 1, 7, 2, 4)
 SHUFFLED_12 = (7, 2, 10, 0, 5, 9, 3, 11, 1, 8, 4, 6)
 SETS = {"2 nodes of 2x2": ((2, 2, 2), SHUFFLED_8, 8, 4), "2x2 nodes of 2": ((2, 2, 2), SHUFFLED_8, 8, 2),
@@ -148,11 +153,31 @@ def simple(held, wanted, node):
     return OUTSIDE * outside + max(0, foreign - outside)
 
 
-def main(pairs):
+def text_of(layout, axes, extent):
+    names = "abcdef"[:len(axes)]
+    sides = [f"{FINER * extent}" + (f"@({','.join(names[axis] for axis in cuts)})" if cuts else "") for cuts in layout]
+    return f"i8[{','.join(sides)}]"
+
+
+def ours(tool, source, target, axes, devices, extent, node):
+    """The cheaper of the plan and the move through nodes, as in the test: only loads cost, and sides are FINER times as long."""
+    with tempfile.NamedTemporaryFile("w") as machine:
+        machine.write(f"machine loads\nlevel inside devices {node} message 0ps bandwidth 1MB/s\n"
+                      f"level outside devices all message 0ps bandwidth {1000 // OUTSIDE}KB/s\ncopy 1EB/s\n")
+        machine.flush()
+        mesh = ",".join(f"{name}={size}" for name, size in zip("abcdef", axes)) + str(list(devices)).replace(" ", "")
+        said = subprocess.run([tool, "plan", "--json", "--machine", machine.name, "--mesh", mesh,
+                               text_of(source, axes, extent), text_of(target, axes, extent)],
+                              check=True, capture_output=True, text=True).stdout
+    plan = json.loads(said)
+    return min(one["picoseconds_estimate"] for one in (plan, plan.get("through_nodes", plan))) / 1e6 / FINER ** 2
+
+
+def main(pairs, tool=None):
     for name, (axes, devices, extent, node) in SETS.items():
         every = list(layouts(axes))
         drawn = random.Random(1).sample([pair for pair in itertools.permutations(every, 2)], pairs)
-        flows, moves = [], []
+        flows, moves, made = [], [], []
         for source, target in drawn:
             held = elements_of(source, axes, devices, extent)
             wanted = elements_of(target, axes, devices, extent)
@@ -166,8 +191,14 @@ def main(pairs):
             if least > 0:
                 flows.append(flow(parts, len(devices), node) / least)
                 moves.append(steps(parts, len(devices), node) / least)
+                if tool:
+                    made.append(ours(tool, source, target, axes, devices, extent, node) / least)
         print(f"{name}, {len(flows)} pairs: flow {numpy.mean(flows):.3f}, steps {numpy.mean(moves):.3f}")
+        if tool:
+            over = [one / bound for one, bound in zip(made, flows)]
+            print(f"    reshard {numpy.mean(made):.3f}; over the flow bound mean {numpy.mean(over):.3f}, worst {max(over):.3f}",
+                  flush=True)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), *sys.argv[2:3])

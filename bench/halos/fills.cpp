@@ -1,5 +1,6 @@
-// Fills of a periodic halo with corners, in place: HaloExchange beside five ways to send messages with MPI, and beside
-// a shared window of MPI-3 with two barriers. All run in one launch, take turns, and are checked before they are timed.
+// Fills of a periodic halo with corners, in place: HaloExchange beside five ways to send messages with MPI, beside
+// GHEX, and beside a shared window of MPI-3 with two barriers, with two flags, and with nothing. All run in one launch,
+// take turns, and are checked before they are timed.
 //   mpirun -n 4 halo_fills [EXTENTS HALO ROUNDS]      EXTENTS: 64,64,64
 #include <mpi.h>
 
@@ -45,6 +46,7 @@ bool is_block(const Setting& setting, std::size_t cell) {
 bool check(const Setting& setting, const Contestant& one, std::size_t cells) {
     for (std::size_t cell = 0; cell < cells; ++cell)
         one.array[cell] = is_block(setting, cell) ? wanted(setting, cell) : -1;
+    MPI_Barrier(MPI_COMM_WORLD);  // copies alone wait for nobody
     one.fill();
     int wrong = 0;
     for (std::size_t cell = 0; cell < cells; ++cell) wrong += one.array[cell] == wanted(setting, cell) ? 0 : 1;
@@ -167,14 +169,19 @@ int run(int argc, char** argv) {
     const auto add = [&](const char* name, Fill (*make)(const Setting&, double*)) {
         held.push_back(backend->allocate(static_cast<Index>(cells * sizeof(double))).value());
         auto* const theirs = reinterpret_cast<double*>(held.back()->bytes().data());
-        all.push_back({name, theirs, make(setting, theirs)});
+        if (Fill fill = make(setting, theirs)) all.push_back({name, theirs, std::move(fill)});
     };
     add("MPI, all at once", all_at_once);
     add("MPI, dim by dim", dim_by_dim);
     add("MPI, persistent", persistent);
     add("MPI, packed", packed);
     add("MPI, neighbours", neighbour_collective);
-    if (in_one_node()) all.push_back(in_window(setting, cells));
+#ifdef RESHARD_HAS_GHEX
+    add("GHEX", ghex_fill);
+#endif
+    if (in_one_node())
+        for (const Meeting meeting : {Meeting::barriers, Meeting::flags, Meeting::none})
+            all.push_back(in_window(setting, cells, meeting));
     for (const Contestant& one : all) {
         if (check(setting, one, cells)) continue;
         std::printf("%s fills wrong cells\n", one.name.c_str());

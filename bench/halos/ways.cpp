@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <numeric>
+#include <set>
+#include <thread>
 
 namespace reshard::bench {
 namespace {
@@ -209,37 +212,109 @@ Fill neighbour_collective(const Setting& setting, double* array) {
     };
 }
 
-Contestant in_window(const Setting& setting, std::size_t cells) {
-    MPI_Win window = MPI_WIN_NULL;
-    double* own = nullptr;
-    MPI_Win_allocate_shared(static_cast<MPI_Aint>(cells * sizeof(double)), sizeof(double), MPI_INFO_NULL,
-                            setting.grid_ranks, &own, &window);
-    MPI_Win_lock_all(MPI_MODE_NOCHECK, window);
+namespace {
+
+// Memory of each rank that all others reach.
+struct Window {
+    MPI_Win handle = MPI_WIN_NULL;
+    std::byte* own = nullptr;
+
+    Window(MPI_Comm comm, std::size_t bytes) {
+        MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, MPI_INFO_NULL, comm, &own, &handle);
+        MPI_Win_lock_all(MPI_MODE_NOCHECK, handle);
+        std::memset(own, 0, bytes);
+        MPI_Barrier(comm);
+    }
+    [[nodiscard]] std::byte* of(int rank) const {
+        MPI_Aint bytes = 0;
+        int unit = 0;
+        std::byte* start = nullptr;
+        MPI_Win_shared_query(handle, rank, &bytes, &unit, &start);
+        return start;
+    }
+};
+
+// Two counters of each rank, in a cache line of its own. A rank polls the counters of its neighbours.
+class Flags {
+public:
+    explicit Flags(const Setting& setting) : window_(setting.grid_ranks, 2 * sizeof(Line)), own_(line_in(window_.own)) {
+        std::set<int> peers;
+        for (const Link& one : all_links(setting)) peers.insert(one.peer);
+        for (const int peer : peers)
+            if (Line* const theirs = line_in(window_.of(peer)); theirs != own_) peers_.push_back(theirs);
+        int ranks = 0;
+        MPI_Comm_size(setting.grid_ranks, &ranks);
+        crowded_ = ranks > static_cast<int>(std::thread::hardware_concurrency());
+    }
+    void enter() { meet(&Line::entered, ++run_); }
+    void leave() { meet(&Line::done, run_); }
+
+private:
+    struct alignas(64) Line {
+        std::atomic<std::uint64_t> entered, done;
+    };
+    static Line* line_in(std::byte* start) {
+        const auto past = reinterpret_cast<std::uintptr_t>(start) % sizeof(Line);
+        return reinterpret_cast<Line*>(start + (sizeof(Line) - past) % sizeof(Line));
+    }
+    void meet(std::atomic<std::uint64_t> Line::*flag, std::uint64_t value) {
+        (own_->*flag).store(value, std::memory_order_release);
+        for (const Line* const peer : peers_)
+            while ((peer->*flag).load(std::memory_order_acquire) < value)
+                if (crowded_) std::this_thread::yield();
+    }
+
+    Window window_;
+    Line* own_;
+    std::vector<Line*> peers_;
+    std::uint64_t run_ = 0;
+    bool crowded_ = false;  // ranks share cores, so a rank that waits lets the others run
+};
+
+std::string name_of(Meeting meeting) {
+    if (meeting == Meeting::barriers) return std::string(window_name);
+    return meeting == Meeting::flags ? "two flags" : "copies alone";
+}
+
+}  // namespace
+
+Contestant in_window(const Setting& setting, std::size_t cells, Meeting meeting) {
+    const Window window(setting.grid_ranks, cells * sizeof(double));
+    auto* const own = reinterpret_cast<double*>(window.own);
     struct Read {
         double* peer;
         Part from, to;
     };
     std::vector<Read> reads;
     for (const Link& one : all_links(setting)) {
-        Read read{nullptr, one.sent, one.received};
+        Read read{reinterpret_cast<double*>(window.of(one.peer)), one.sent, one.received};
         for (std::size_t k = 0; k < read.to.begin.size(); ++k) {
             const int block = setting.wide()[k] - 2 * setting.halo;
             if (read.to.begin[k] < setting.halo) read.from.begin[k] = block;
             if (read.to.begin[k] >= setting.halo + block) read.from.begin[k] = setting.halo;
         }
-        MPI_Aint bytes = 0;
-        int unit = 0;
-        MPI_Win_shared_query(window, one.peer, &bytes, &unit, &read.peer);
         reads.push_back(read);
     }
-    return {std::string(window_name), own, [reads, window, own, shape = setting.wide(), comm = setting.grid_ranks] {
-                MPI_Win_sync(window);
-                MPI_Barrier(comm);
-                for (const Read& one : reads)
-                    copy(one.to, cells_of(shape, one.from.begin, one.peer), cells_of(shape, one.to.begin, own));
-                MPI_Win_sync(window);
-                MPI_Barrier(comm);
-            }};
+    const auto read = [reads, own, shape = setting.wide()] {
+        for (const Read& one : reads)
+            copy(one.to, cells_of(shape, one.from.begin, one.peer), cells_of(shape, one.to.begin, own));
+    };
+    Fill fill = read;
+    if (meeting == Meeting::barriers)
+        fill = [read, window = window.handle, comm = setting.grid_ranks] {
+            MPI_Win_sync(window);
+            MPI_Barrier(comm);
+            read();
+            MPI_Win_sync(window);
+            MPI_Barrier(comm);
+        };
+    if (meeting == Meeting::flags)
+        fill = [read, flags = std::make_shared<Flags>(setting)] {
+            flags->enter();
+            read();
+            flags->leave();
+        };
+    return {name_of(meeting), own, fill};
 }
 
 Fill dim_by_dim(const Setting& setting, double* array) {

@@ -54,10 +54,18 @@ struct Contestant {
 [[nodiscard]] Fill packed(const Setting& setting, double* array);
 /// MPI_Neighbor_alltoallw on a graph of the ranks.
 [[nodiscard]] Fill neighbour_collective(const Setting& setting, double* array);
+/// GHEX, if bench/CMakeLists.txt found it. Empty unless the array has two or three dimensions.
+[[nodiscard]] Fill ghex_fill(const Setting& setting, double* array);
 /// The name of the contestant in a window.
 inline constexpr std::string_view window_name = "MPI-3 window";
-/// No message: each rank reads its neighbours' arrays in a shared window of MPI-3, between two barriers. The array of
-/// `cells` cells is the window's own.
-[[nodiscard]] Contestant in_window(const Setting& setting, std::size_t cells);
+/// How ranks meet before and after they read each other's arrays.
+enum class Meeting {
+    barriers,  ///< two barriers of MPI
+    flags,     ///< two flags for each rank, which its neighbours poll: the floor of any fill that is correct
+    none       ///< never: the copies alone
+};
+/// No message: each rank reads its neighbours' arrays in a shared window of MPI-3. The array of `cells` cells is the
+/// window's own. pre: all ranks share memory.
+[[nodiscard]] Contestant in_window(const Setting& setting, std::size_t cells, Meeting meeting);
 
 }  // namespace reshard::bench

@@ -31,6 +31,7 @@ private:
     };
     void post();
     void look();
+    void wait(MPI_Request& request);
 
     Index rank_;
     std::vector<Step> steps_;

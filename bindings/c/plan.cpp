@@ -116,7 +116,8 @@ int reshard_plan_ends(const reshard_plan* plan, reshard_layout** source, reshard
 int reshard_plan_table(const reshard_plan* plan, reshard_text** text, reshard_error** error) {
     return make(text, error, [&]() -> Result<std::unique_ptr<reshard_text>> {
         RESHARD_TRY(const auto* const given, need(plan));
-        return std::make_unique<reshard_text>(cli::plan_table(given->made, given->options.machine, {}));
+        return std::make_unique<reshard_text>(cli::plan_table(given->made, given->options.machine, {}) +
+                                              cli::line_on_nodes(given->made, given->options));
     });
 }
 

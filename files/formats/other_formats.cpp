@@ -21,7 +21,7 @@ struct Known {
     bool of_torch = false;  // the sentence ends with `pickles`
 };
 
-constexpr std::array<Known, 21> known = {
+constexpr std::array<Known, 21> known_formats = {
     {{"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv, "an archive of torch.save before version 1.6",
       true},
      {"GGUF"sv, "a GGUF file, which is not read: convert the model that it was made from"},
@@ -113,7 +113,7 @@ bool fits(const KnownName& one, std::string_view name) {
 std::optional<std::string> other_format(std::string_view start) {
     if (start.empty()) return "an empty file";
     if (start.starts_with("PK\x03\x04")) return zip(start);
-    for (const Known& one : known)
+    for (const Known& one : known_formats)
         if (start.starts_with(one.bytes)) return fmt::format("{}{}", one.what, one.of_torch ? pickles : "");
     if (is_pickle(start)) return "a pickle of Python: load it with the program that wrote it and write .safetensors";
     return std::nullopt;

@@ -179,9 +179,9 @@ Result<Begun> begin(Company& company, const Saving& saving, const std::string& t
 }
 
 // Moves each round to the ranks that write it, and writes it.
-class Rounds {
+class SaveRounds {
 public:
-    Rounds(Company& company, const Saving& saving, const OpenFolder& folder)
+    SaveRounds(Company& company, const Saving& saving, const OpenFolder& folder)
         : company_(company),
           saving_(saving),
           folder_(folder),
@@ -249,7 +249,7 @@ public:
         for (Index i = 0; i < begun.resumed; ++i) progress_.written_bytes += bytes_[static_cast<std::size_t>(i)];
     }
 
-    Result<void> round(std::size_t number, const Rounds& rounds) {
+    Result<void> round(std::size_t number, const SaveRounds& rounds) {
         if (options_.resume) RESHARD_CHECK(record(rounds));
         progress_.written_bytes += bytes_[number];
         if (begun_.unfinished && options_.progress) options_.progress(progress_);
@@ -259,7 +259,7 @@ public:
 private:
     // A line of the journal promises that later runs can read the round. Another machine
     // may be lost with its data, unless they are on the disk.
-    Result<void> record(const Rounds& rounds) {
+    Result<void> record(const SaveRounds& rounds) {
         const Backend& backend = company_.backend();
         const bool one_machine = backend.capabilities().ranks_per_node >= backend.size();
         if (!one_machine) RESHARD_CHECK(company_.all_well(rounds.sync()));
@@ -316,7 +316,7 @@ Result<Saved> save(Backend& backend, const std::string& path, std::span<const Sa
     if (begun.finished_before) return saved;
     RESHARD_TRY(const auto& folder,
                 company.all_have(begun.unfinished ? begun.unfinished->folder() : Unfinished::folder_of(to)));
-    Rounds rounds(company, saving, folder);
+    SaveRounds rounds(company, saving, folder);
     Recorder recorder(company, saving, begun, options);
     RESHARD_CHECK(rounds.run(begun.resumed, [&](std::size_t number) { return recorder.round(number, rounds); }));
     RESHARD_CHECK(finish(company, saving, begun, folder, rounds.sums(), fingerprint, options));

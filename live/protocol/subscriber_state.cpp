@@ -23,8 +23,9 @@ std::string refusal(const std::vector<Vote>& votes, std::ptrdiff_t rank) {
 
 }  // namespace
 
-SubscriberState::SubscriberState(std::size_t publishers, Index lease, Standing before)
+SubscriberState::SubscriberState(std::size_t publishers, Index lease, Standing before, bool in_place)
     : lease_(lease),
+      in_place_(in_place),
       publishers_(publishers),
       active_(before.active),
       doubt_(before.doubt),
@@ -161,7 +162,8 @@ void SubscriberState::gathered(const std::vector<Vote>& votes, Index now) {
 void SubscriberState::after_join(const std::vector<Vote>& votes) {
     for (std::size_t rank = 1; rank < votes.size(); ++rank)
         if (votes[rank].content != votes[0].content)
-            return break_off(fmt::format("ranks 0 and {} of the subscriber name different tensors or layouts", rank));
+            return break_off(
+                fmt::format("ranks 0 and {} of the subscriber name different tensors, layouts or options", rank));
     const Standing& first = votes[0].standing;
     Index common = 0;
     bool all_doubt = first.doubt != 0;
@@ -199,6 +201,11 @@ void SubscriberState::read(Index version, Index now) {
     listen(now);
     version_ = version;
     ++generation_;
+    if (in_place_) {
+        floor_ = std::max(floor_, active_);
+        active_ = 0;
+        serves_ = false;
+    }
     content_known_ = false;
     answer_ = Answer::yes;
     deadline_ = now + lease_;

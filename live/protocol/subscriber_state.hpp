@@ -3,6 +3,9 @@
 // The rule that keeps versions whole: a rank that votes to activate a version stops serving the old one, and serves
 // nothing until it knows the result. All ranks must vote yes, so at no moment do two ranks serve different versions,
 // whatever is lost, late or dead. A rank that never learns the result stays in doubt until it joins again.
+//
+// In place, a read overwrites the version that is served. So a rank serves nothing from the beginning of a read on,
+// until it knows that all ranks have the new version whole.
 #pragma once
 
 #include <string>
@@ -19,7 +22,7 @@ class SubscriberState {
 public:
     enum class Phase { joining, idle, waiting, proposing, reading, summing, voting, broken };
 
-    SubscriberState(std::size_t publishers, Index lease, Standing before);
+    SubscriberState(std::size_t publishers, Index lease, Standing before, bool in_place);
 
     void join(std::uint64_t layouts, Index now);  ///< first: compares the layouts' digest, and resolves doubts
     /// Begins an update. If `patient`, it waits for a newer version until give_up(). pre: idle or broken.
@@ -69,6 +72,7 @@ private:
     [[nodiscard]] bool drained() const;
 
     Index lease_;
+    bool in_place_;  // reads overwrite the version that is served
     std::vector<Publisher> publishers_;
     Phase phase_ = Phase::joining;
     Index active_;

@@ -59,12 +59,13 @@ std::vector<PlannedStep> steps_of(const Planned& planned) {
 std::string table_of(const Planned& planned, std::size_t width) {
     const std::string note = note_on(planned.asked);
     return shown(cli::plan_table(planned.made, planned.options.machine, page_of(width)) +
+                 cli::line_on_nodes(planned.made, planned.options) +
                  (note.empty() ? "" : fmt::format("note: {}\n", note)));
 }
 
 // Table and picture; of too many devices only the table.
 std::string html_of(const Planned& planned) {
-    const auto picture = cli::svg_picture(planned.made.plan());
+    const auto picture = cli::svg_picture(planned.made.plan(), planned.options.machine);
     return preformatted(table_of(planned, 120)) + (picture ? *picture : "");
 }
 
@@ -172,8 +173,12 @@ print(plan) is the table of `reshard plan`; a notebook shows table and picture. 
             },
             "width"_a = 120, "The tiles of every device after each step, as text: `reshard draw`.")
         .def(
-            "svg", [](const Planned& planned) { return unwrap(cli::svg_picture(planned.made.plan())); },
-            "The same as an SVG picture. Errors: UnsupportedError (too many devices to see any of them).")
+            "svg",
+            [](const Planned& planned) {
+                return unwrap(cli::svg_picture(planned.made.plan(), planned.options.machine));
+            },
+            "The same as an SVG picture, with the time of each step. Errors: UnsupportedError (too many devices to see "
+            "any of them).")
         .def("__str__", [](const Planned& planned) { return table_of(planned, 120); })
         .def("__repr__",
              [](const Planned& planned) {

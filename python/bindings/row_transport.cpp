@@ -101,12 +101,14 @@ nb::list buckets(const RowNumbers& numbers, Index staging_bytes) {
 
 using Chosen = std::tuple<Index, bool, Index, Index, double, double>;
 
-std::vector<Chosen> choose(const RowNumbers& numbers, Index rank, Index block_picoseconds, Index wire_bytes_per_second,
-                           Index pack_bytes_per_second, Index staging_bytes) {
+// Picoseconds for a message and for a run, and bytes a second.
+using Costs = std::tuple<Index, Index, Index>;
+
+std::vector<Chosen> choose(const RowNumbers& numbers, Index rank, const Costs& direct, const Costs& packed,
+                           Index staging_bytes) {
+    const TransferCosts costs{std::make_from_tuple<WayCosts>(direct), std::make_from_tuple<WayCosts>(packed)};
     std::vector<Chosen> all;
-    for (const PeerTransfer& one :
-         unwrap(choose_transfers(given_rows(numbers), rank,
-                                 {block_picoseconds, wire_bytes_per_second, pack_bytes_per_second}, staging_bytes)))
+    for (const PeerTransfer& one : unwrap(choose_transfers(given_rows(numbers), rank, costs, staging_bytes)))
         all.emplace_back(one.peer, one.packed, one.bytes, one.blocks,
                          static_cast<double>(one.direct_picoseconds) * 1e-12,
                          static_cast<double>(one.packed_picoseconds) * 1e-12);
@@ -224,8 +226,7 @@ void add_row_transport(nb::module_& module) {
     module.def("memory_blocks", blocks, "memory"_a,
                nb::sig("def memory_blocks(memory: numpy.ndarray) -> numpy.ndarray"));
     module.def("row_buckets", buckets, "rows"_a, "staging_bytes"_a);
-    module.def("choose_transfers", choose, "rows"_a, "rank"_a, "block_picoseconds"_a, "wire_bytes_per_second"_a,
-               "pack_bytes_per_second"_a, "staging_bytes"_a);
+    module.def("choose_transfers", choose, "rows"_a, "rank"_a, "direct"_a, "packed"_a, "staging_bytes"_a);
     nb::class_<Template>(module, "Pages", "The rows between two caches in pages. reshard.pages makes them.")
         .def(
             "__init__",

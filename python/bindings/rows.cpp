@@ -13,6 +13,7 @@
 #include "python/bindings/convert.hpp"
 #include "python/bindings/core.hpp"
 #include "python/bindings/row_transport.hpp"
+#include "reshard/boxes/rebuild.hpp"
 #include "reshard/halo/rows.hpp"
 
 namespace reshard::python {
@@ -139,6 +140,33 @@ nb::dict layouts_of(const std::vector<ShardedTensor>& tensors) {
     return all;
 }
 
+// The names of each tensor at both ends, its layouts, and the dimensions of both that only say who owns it.
+nb::list whole_moves_of(Model& model) {
+    const CheckpointMapping& mapping = mapping_of(model);
+    nb::list all;
+    for (const WholeMove& one : unwrap(whole_moves(mapping)))
+        all.append(nb::make_tuple(text_of(mapping.sources[one.source].name), text_of(mapping.targets[one.target].name),
+                                  one.ends.source, one.ends.target, one.owners));
+    return all;
+}
+
+// Bytes that each device receives, sends and keeps, for all arrays together.
+nb::list rebuild_traffic_of(const std::vector<std::pair<Layout, Layout>>& ends, const std::vector<Index>& lost) {
+    std::vector<BoxTraffic> sum;
+    for (const auto& [source, target] : ends) {
+        const std::vector<BoxTraffic> one = unwrap(rebuild_traffic({source, target}, lost));
+        sum.resize(std::max(sum.size(), one.size()));
+        for (std::size_t device = 0; device < one.size(); ++device) {
+            sum[device].received_bytes = saturating_add(sum[device].received_bytes, one[device].received_bytes);
+            sum[device].sent_bytes = saturating_add(sum[device].sent_bytes, one[device].sent_bytes);
+            sum[device].copied_bytes = saturating_add(sum[device].copied_bytes, one[device].copied_bytes);
+        }
+    }
+    nb::list all;
+    for (const BoxTraffic& one : sum) all.append(nb::make_tuple(one.received_bytes, one.sent_bytes, one.copied_bytes));
+    return all;
+}
+
 }  // namespace
 
 void add_rows(nb::module_& module) {
@@ -159,6 +187,10 @@ void add_rows(nb::module_& module) {
         .def("__len__", &RowSchedule::array_count);
     module.def("halo_rows", halo_rows_of, "layout"_a, "widths"_a, "source"_a.none(), "rank"_a, "side"_a,
                "by_dimension"_a);
+    module.def("rebuild_traffic", rebuild_traffic_of, "ends"_a, "lost"_a,
+               nb::sig("def rebuild_traffic(ends: collections.abc.Sequence[tuple[Layout, Layout]], lost: "
+                       "collections.abc.Sequence[int]) -> "
+                       "list[tuple[int, int, int]]"));
     nb::class_<Model>(module, "Model", "The moves of a model's tensors by rules. reshard.CheckpointMapping makes them.")
         .def(
             "__init__",
@@ -195,6 +227,8 @@ void add_rows(nb::module_& module) {
                 return rows_of<NestedRow>(model.rows, rank, side);
             },
             "rank"_a, "side"_a, nb::sig("def nested_rows(self, rank: int, side: str) -> numpy.ndarray"))
+        .def("whole_moves", whole_moves_of,
+             nb::sig("def whole_moves(self, /) -> list[tuple[str, str, Layout, Layout, int]]"))
         .def_prop_ro("ranks", [](const Model& model) { return model.rows.rank_count(); })
         .def("__len__", [](const Model& model) { return model.rows.array_count(); });
 }

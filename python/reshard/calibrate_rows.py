@@ -19,8 +19,10 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     module, name = arguments[0].split(":", 1)
     sys.path.insert(0, "")
-    for cost, seconds in measure_costs(*getattr(importlib.import_module(module), name)())._asdict().items():
-        print(f"{cost} {seconds:.3g}")
+    costs = measure_costs(*getattr(importlib.import_module(module), name)())
+    for way, of_way in costs._asdict().items():
+        for cost, seconds in of_way._asdict().items():
+            print(f"{way} {cost} {seconds:.3g}")
     return 0
 
 

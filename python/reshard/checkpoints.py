@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from . import mpi
+from ._core import Model
 from .dtypes import layout_name_of, name_of, numpy_dtype
-from .errors import UnsupportedError
+from .errors import InputError, UnsupportedError
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 def _module(comm: MPI.Comm) -> tuple[Any, int]:
     address = mpi._address(comm)
     if not hasattr(mpi._mpi, "load"):
-        raise UnsupportedError("this build of reshard reads no files; install nlohmann-json3-dev, then `pip install "
-                               "./python` again", "unsupported")
+        raise UnsupportedError("this build of reshard reads no files; install nlohmann-json3-dev, then `pip install .` "
+                               "again", "unsupported")
     return mpi._mpi, address
 
 
@@ -75,15 +76,19 @@ def load(comm: MPI.Comm, path: str | os.PathLike[str], rules: str = "", *, list:
 
 @mpi._collective("prepare")
 def move_tensors(comm: MPI.Comm, tiles: Mapping[str, Any], rules: str, tensors: str | Iterable[tuple[str, Any, Sequence[int]]], *,
-                 cast: Any = None) -> dict[str, numpy.ndarray]:
+                 cast: Any = None, lost: Sequence[int] | None = None,
+                 devices: Sequence[int] | None = None) -> dict[str, numpy.ndarray]:
     """Moves a model in memory, by rules: returns the tiles of this rank by name, in memory that peers reach. Collective.
 
     tiles: name -> tile of this rank at the source, row-major on the host. Tensors that the rank has no part of may be absent.
     rules: `source` and `target` lines with a mesh each, then layouts. Rules rename, fuse, split, transpose, cast and pad.
     tensors: the whole tensors at the source: lines `name dtype[shape]`, or triples of name, dtype and shape.
     cast: as load. Plans move each part from tile to tile: elements are copied once and cast on the way. Padding is 0.
+    lost: devices whose tiles are gone. The model is rebuilt from the replicas that are left, in one round. Both meshes name
+    devices as before the loss, and devices has the device of each rank, as in mpi.rebuild. Each target is a whole tensor.
     Errors, on all ranks before a byte moves: InputError (rules; tiles of another size or dtype, or not among the tensors; too
-    few ranks; rules, tensors or casts that differ), UnsupportedError (an array on a device). BackendError: a peer failed.
+    few ranks; rules, tensors or casts that differ), UnsupportedError (an array on a device; with `lost`: parts, padding or
+    casts), InfeasibleError (only lost devices held some boxes). BackendError: a peer failed.
     """
     module, address = _module(comm)
     if not isinstance(tiles, Mapping):
@@ -91,7 +96,33 @@ def move_tensors(comm: MPI.Comm, tiles: Mapping[str, Any], rules: str, tensors: 
     lines = tensors if isinstance(tensors, str) else "".join(
         f"{name} {layout_name_of(dtype)}[{','.join(map(str, shape))}]\n" for name, dtype, shape in tensors)
     held = {name: _dense(tile) for name, tile in tiles.items()}
+    if lost is not None or devices is not None:
+        if cast is not None:
+            raise UnsupportedError("a rebuild casts nothing; load or move the tensors with `cast` afterwards", "unsupported")
+        return _rebuilt(comm, held, rules, lines, () if lost is None else lost, mpi._devices_of(comm, devices))
     return _tiles(module.move_tensors(address, held, rules, lines, _casts(cast)))
+
+
+def _with_owners(tile: Any, owners: int) -> Any:
+    """The tile as a layout has it: a dimension that says who owns a tensor has one index."""
+    if getattr(tile, "size", 1) == 0:
+        return None
+    return tile.reshape((1,) * owners + tile.shape) if owners and tile is not None else tile
+
+
+def _rebuilt(comm: MPI.Comm, held: dict[str, Any], rules: str, lines: str, lost: Sequence[int],
+             devices: list[int]) -> dict[str, numpy.ndarray]:
+    moves = Model(rules, lines).whole_moves()
+    for name in held:
+        if all(name != move[0] for move in moves):
+            raise InputError(f"no tensor of the target is made of '{name}'", "mismatch")
+
+    tiles = [_with_owners(held.get(move[0]), move[4]) for move in moves]
+    outs = mpi._rebuilt(comm, tiles, [move[2] for move in moves], [move[3] for move in moves], lost, devices)
+    rebuilt = {}
+    for (_, name, _, _, owners), out in zip(moves, outs, strict=True):
+        rebuilt[name] = out[(0,) * owners] if out.size or not owners else numpy.empty((0,) * (out.ndim - owners), out.dtype)
+    return rebuilt
 
 
 @mpi._collective("prepare")

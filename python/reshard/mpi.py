@@ -31,6 +31,7 @@ from ._core import Capabilities, Layout, ListPlan, Plan, Schedule, Split
 from ._ranges import Box, Periods, Width, sides_of, widths_of
 from .dtypes import layout_name_of, name_of, numpy_dtype
 from .errors import BackendError, InputError, UnsupportedError
+from .rebuilds import Layouts, ends_of
 from .tiles import empty_tile, fill_bytes
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _connect() -> None:
     if _mpi is None:
         why = f": {_absent}" if "_mpi" not in _absent else ""
         raise UnsupportedError(f"this build of reshard has no MPI{why}; install libopenmpi-dev or another MPI, then "
-                               "`pip install ./python` again. Planning, rows and reshard.local work without", "unsupported")
+                               "`pip install .` again. Planning, rows and reshard.local work without", "unsupported")
     try:
         from mpi4py import MPI
     except ImportError:
@@ -310,8 +311,9 @@ class Halo:
     uneven or empty. Cells beyond the border of a dimension that is not periodic are never touched.
     layout: the owners of the elements, a Layout without summands; or a list of Layouts, whose arrays are filled together.
     width: cells on both sides of each dimension; or for each dimension a number or a pair (before, after).
-    periodic: a bool, or one for each dimension. source: a Layout (or a list) of other tiles of the same array on the same
-    devices. Then a fill reads these tiles, and writes blocks and halos in one exchange.
+    periodic: a bool, or one for each dimension. source: a Layout (or a list) of other tiles of the same array, on any
+    devices of the communicator. Then a fill reads these tiles, and writes blocks and halos in one exchange.
+    source_width: as width, for tiles that lie in arrays with halos, which a fill does not read.
     Errors, on all ranks: InputError (widths, layouts that differ between ranks, too few ranks), UnsupportedError
     (summands, a block-cyclic dimension with a halo, a periodic halo of more than 8 times the extent), TypeError on the
     rank that passed anything else, BackendError.
@@ -321,7 +323,8 @@ class Halo:
 
     @_collective("prepare", place=1)
     def __init__(self, comm: MPI.Comm, layout: Layout | Sequence[Layout], width: Width = 1,
-                 periodic: Periods = False, source: Layout | Sequence[Layout] | None = None) -> None:
+                 periodic: Periods = False, source: Layout | Sequence[Layout] | None = None,
+                 source_width: Width = 0) -> None:
         address = _address(comm)
         self._comm = comm
         self._one = isinstance(layout, Layout)
@@ -330,7 +333,8 @@ class Halo:
             raise TypeError("a halo is for a Layout, or for a list of Layouts")
         sources = [source] * len(self._layouts) if source is None or isinstance(source, Layout) else list(source)
         self._widths = [widths_of(len(one.shape), width, periodic, one) for one in self._layouts]
-        self._prepared = _mpi.prepare_halo(address, self._layouts, self._widths, sources)
+        beside = [widths_of(len(one.shape), source_width, False, one) for one in self._layouts]
+        self._prepared = _mpi.prepare_halo(address, self._layouts, self._widths, sources, beside)
         self._sum: _HaloSum | None = None
         places = self._prepared.places()
         self._shapes = [tuple(shape) for shape, _ in places]
@@ -364,7 +368,7 @@ class Halo:
         """Begins a fill and returns at once a run with test() -> bool and wait(); dropping it waits. One run at a time.
 
         array: shaped `shape`, in C order (a list for a list). Until the run is over, do not touch its halo and only read
-        its block. tile: shaped source.tile_shape(comm.rank), if there is a source.
+        its block. tile: shaped source.tile_shape(comm.rank), if there is a source, and larger by source_width.
         Errors: InputError (dtype, shape, order, memory that overlaps; this rank may try again), BackendError. After a
         BackendError the halo must be prepared anew.
         """
@@ -506,8 +510,7 @@ def _views_of(buffer: numpy.ndarray, boxes: list[list[tuple[int, int]]]) -> list
 
 
 @_collective("prepare")
-def rebuild(comm: MPI.Comm, tile: Any, source: Layout | Sequence[Layout] | Mapping[str, Layout],
-            target: Layout | Sequence[Layout] | Mapping[str, Layout], lost: Sequence[int],
+def rebuild(comm: MPI.Comm, tile: Any, source: Layouts, target: Layouts, lost: Sequence[int],
             devices: Sequence[int] | None = None) -> Any:
     """Rebuilds arrays from the replicas that are left when devices are lost; returns this rank's target tiles. Collective.
 
@@ -520,28 +523,31 @@ def rebuild(comm: MPI.Comm, tile: Any, source: Layout | Sequence[Layout] | Mappi
     InputError (dtype, shape, a device that is no rank, arguments that differ between ranks), UnsupportedError (summands),
     TypeError on the rank that passed anything else. BackendError: MPI or a peer failed.
     """
-    names = None
-    if isinstance(source, Mapping) or isinstance(target, Mapping):
-        if not (isinstance(source, Mapping) and isinstance(target, Mapping) and set(source) == set(target)):
-            raise InputError("source and target do not name the same arrays", "mismatch")
-        names = sorted(source)
-        tile = None if tile is None else [tile.get(name) for name in names]
-        source, target = [source[name] for name in names], [target[name] for name in names]
+    names, sources, targets = ends_of(source, target)
+    if names is not None and tile is not None:
+        tile = [tile.get(name) for name in names]
     one = isinstance(source, Layout)
-    sources = [source] if isinstance(source, Layout) else list(source)
-    targets = [target] if isinstance(target, Layout) else list(target)
+    tiles = [tile] if one else [None] * len(sources) if tile is None else list(tile)
+    if len(sources) != len(tiles):
+        raise InputError(f"{len(sources)} sources, {len(targets)} targets and {len(tiles)} tiles were given", "mismatch")
+    outs = _rebuilt(comm, tiles, sources, targets, lost, _devices_of(comm, devices))
+    return outs[0] if one else outs if names is None else dict(zip(names, outs, strict=True))
+
+
+def _devices_of(comm: MPI.Comm, devices: Sequence[int] | None) -> list[int]:
     ids = list(range(comm.size)) if devices is None else [operator.index(device) for device in devices]
-    gone = [operator.index(device) for device in lost]
     if len(ids) != comm.size:
         raise InputError(f"{comm.size} ranks were given {len(ids)} devices", "mismatch")
-    tiles = [tile] if one else [None] * len(sources) if tile is None else list(tile)
-    if not len(sources) == len(targets) == len(tiles):
-        raise InputError(f"{len(sources)} sources, {len(targets)} targets and {len(tiles)} tiles were given", "mismatch")
-    outs = [empty_tile(layout, ids[comm.rank]) for layout in targets]
-    if ids[comm.rank] in gone:
-        tiles = [None] * len(sources)
-    _mpi.rebuild(_addressof(comm), sources, targets, gone, ids, tiles, outs)
-    return outs[0] if one else outs if names is None else dict(zip(names, outs, strict=True))
+    return ids
+
+
+def _rebuilt(comm: MPI.Comm, tiles: list[Any], sources: list[Layout], targets: list[Layout], lost: Sequence[int],
+             devices: list[int]) -> list[numpy.ndarray]:
+    device = devices[comm.rank]
+    gone = [operator.index(one) for one in lost]
+    outs = [empty_tile(layout, device) for layout in targets]
+    _mpi.rebuild(_addressof(comm), sources, targets, gone, devices, [None] * len(tiles) if device in gone else tiles, outs)
+    return outs
 
 
 def capabilities(comm: MPI.Comm) -> Capabilities:

@@ -43,7 +43,7 @@ def _pointer(communicator: Any) -> int:
     if module is None:
         why = f": {absent}" if "_nccl" not in absent else ""
         raise UnsupportedError(f"this build of reshard has no NCCL{why}; with CUDA 12 and NCCL 2.18 or newer installed, "
-                               "`pip install ./python` again", "unsupported")
+                               "`pip install .` again", "unsupported")
     pointer = getattr(communicator, "ptr", communicator)
     if not isinstance(pointer, int):
         raise TypeError("an NCCL communicator is its pointer as an int, or has it as `ptr`; this is a "

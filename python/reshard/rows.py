@@ -261,14 +261,22 @@ def mpi_type(rows: numpy.ndarray, end: str) -> Any:
     return whole.Commit()
 
 
-class TransferCosts(NamedTuple):
-    """The costs of a transport, in seconds. measure_costs measures them."""
-    seconds_per_block: float
-    """For each block of memory, however small."""
+class WayCosts(NamedTuple):
+    """The costs of one way to move rows, in seconds. They add up."""
+    seconds_per_message: float
+    """For each call of the transport."""
+    seconds_per_run: float
+    """For each run, however short."""
     seconds_per_byte: float
-    """On the wire, in large blocks."""
-    seconds_per_packed_byte: float
-    """Added by packing at one end and unpacking at the other."""
+    """For each byte of long runs."""
+
+
+class TransferCosts(NamedTuple):
+    """The costs of a transport. measure_costs measures them."""
+    direct: WayCosts
+    """One message for all runs of a peer."""
+    packed: WayCosts
+    """One message for each bucket: its runs are packed, sent and unpacked."""
 
 
 class PeerTransfer(NamedTuple):
@@ -285,59 +293,65 @@ def choose_transfers(rows: numpy.ndarray, rank: int, costs: TransferCosts,
                      staging_bytes: int = 1 << 22) -> list[PeerTransfer]:
     """For each peer whether its runs go one by one, or packed into buckets. Both ends of a pair choose the same.
 
-    Local copies (peer == rank) are left out.
+    Local copies (peer == rank) are left out. Errors: InputError (a cost that is negative or no number, a bucket of no bytes).
     """
-    def rate(seconds: float) -> int:
-        return max(1, round(1 / max(seconds, 1e-18)))
-    return [PeerTransfer(*one) for one in _core.choose_transfers(
-        _numbers(rows), rank, round(costs.seconds_per_block * 1e12), rate(costs.seconds_per_byte),
-        rate(costs.seconds_per_packed_byte), staging_bytes)]
+    if not (isinstance(costs, TransferCosts) and all(isinstance(way, WayCosts) for way in costs)):
+        raise TypeError(f"costs are TransferCosts of two WayCosts, not {costs!r}")
+    if not all(0 <= seconds < 1e6 for way in costs for seconds in way):
+        raise InputError(f"costs are at least 0 and less than a million seconds, not {costs}")
+    direct, packed = ((round(way.seconds_per_message * 1e12), round(way.seconds_per_run * 1e12),
+                       max(1, round(1 / max(way.seconds_per_byte, 1e-18)))) for way in costs)
+    return [PeerTransfer(*one) for one in _core.choose_transfers(_numbers(rows), rank, direct, packed, staging_bytes)]
+
+
+_LONG_RUNS = 8
 
 
 def measure_costs(transfer: Callable[[numpy.ndarray, numpy.ndarray], Any], memory: Any, remote_address: int,
-                  run_bytes: int = 1024, blocks: int = 4096, staging_bytes: int = 1 << 20, rounds: int = 5, device: int = 0,
+                  run_bytes: int = 64, runs: int = 1024, staging_bytes: int = 1 << 20, rounds: int = 9, device: int = 0,
                   peer_device: int = 0) -> TransferCosts:
-    """The costs of a transport: seconds for a block, for a byte on the wire and for a packed byte, minima of `rounds`.
+    """The costs of a transport, from minima of `rounds` moves: of one run of `run_bytes`, of so many runs, and of 8 long runs.
 
-    The same bytes move as many blocks, as few blocks and packed; they are spread over the memory as runs of a tile are.
+    The long runs fill the staging memory. All three go directly and packed. The runs are spread over the memory, as the
+    runs of a tile are.
     transfer(local, remote) moves blocks between two arrays as `addressed` returns them, and returns when they are moved.
     memory: writable memory of this rank, as large as its tiles are: the last `staging_bytes` are staging, and the rest is at
-    least 2 * blocks * run_bytes bytes. remote_address: as much memory of the peer.
+    least 2 * runs * run_bytes bytes. remote_address: as much memory of the peer.
     Errors: InputError (too little memory); whatever `transfer` raises.
     """
-    whole, few = numpy.frombuffer(memory, numpy.uint8), 8
-    total = blocks * run_bytes
-    if blocks <= few or run_bytes < 1 or staging_bytes < 1 or len(whole) < 2 * total + staging_bytes:
-        raise InputError(f"{len(whole)} bytes of memory, {blocks} blocks of {run_bytes}; more than {few} blocks, and twice "
+    whole = numpy.frombuffer(memory, numpy.uint8)
+    if runs <= _LONG_RUNS or run_bytes < 1 or staging_bytes < 1 or len(whole) < 2 * runs * run_bytes + staging_bytes:
+        raise InputError(f"{len(whole)} bytes of memory, {runs} runs of {run_bytes}; more than {_LONG_RUNS} runs, and twice "
                          f"their bytes beside {staging_bytes} bytes of staging, are needed")
     local, staging = whole[:-staging_bytes], whole[-staging_bytes:]
-    stride = len(local) // blocks
-    rows = numpy.array([(0, 0, 0, 0, run_bytes, blocks, stride, stride)], row_dtype)
+    long_run = max(run_bytes + 1, min(staging_bytes, len(local) // 2) // _LONG_RUNS)
 
-    def move(offset: int, size: int, stride: int, count: int) -> None:
-        transfer(*(numpy.array([[base + offset, size, number, stride, count]], numpy.uint64)
-                   for base, number in ((whole.ctypes.data, device), (remote_address, peer_device))))
+    def move(rows: numpy.ndarray) -> None:
+        transfer(*addressed(rows, whole.ctypes.data, {0: [remote_address]}, "send", device, [peer_device]))
 
-    def directly(count: int) -> None:
-        move(0, total // count, len(local) // count, count)
-
-    def packed() -> None:
-        for bucket in buckets(rows, len(staging)):
+    def packed(rows: numpy.ndarray) -> None:
+        for bucket in buckets(rows, staging_bytes):
             pack(bucket, local, staging)
             size = packed_bytes(bucket)
-            move(len(local), size, size, 1)
+            move(numpy.array([(0, 0, len(local), len(local), size, 1, 0, 0)], row_dtype))
             unpack(bucket, staging, local)
 
-    def seconds(work: Callable[[], Any]) -> float:
-        times = []
+    def seconds(way: Callable[[numpy.ndarray], None], size: int, count: int) -> float:
+        stride, times = len(local) // count, []
+        rows = numpy.array([(0, 0, 0, 0, size, count, stride, stride)], row_dtype)
         for _ in range(rounds):
             begin = time.perf_counter()
-            work()
+            way(rows)
             times.append(time.perf_counter() - begin)
         return min(times)
 
-    as_many, as_few, as_one = seconds(lambda: directly(blocks)), seconds(lambda: directly(few)), seconds(packed)
-    per_block = max(as_many - as_few, 0.0) / (blocks - few)
-    per_byte = max(as_few - few * per_block, 0.0) / total
-    per_packed_byte = max(as_one - per_block * -(-total // len(staging)), 0.0) / total - per_byte
-    return TransferCosts(per_block, per_byte, max(per_packed_byte, 0.0))
+    def costs_of(way: Callable[[numpy.ndarray], None], bucket: int) -> WayCosts:
+        # Three equations: messages * per_message + runs * (per_run + run_bytes * per_byte) + more bytes * per_byte.
+        one, many, few = seconds(way, run_bytes, 1), seconds(way, run_bytes, runs), seconds(way, long_run, _LONG_RUNS)
+        of_many, of_few = -(-runs * run_bytes // bucket), -(-_LONG_RUNS * long_run // bucket)
+        short = max(many - of_many * one, 0.0) / (runs - of_many)
+        per_message = max(one - short, 0.0)
+        per_byte = max(few - of_few * per_message - _LONG_RUNS * short, 0.0) / (_LONG_RUNS * (long_run - run_bytes))
+        return WayCosts(per_message, max(short - run_bytes * per_byte, 0.0), per_byte)
+
+    return TransferCosts(costs_of(move, len(whole)), costs_of(packed, staging_bytes))

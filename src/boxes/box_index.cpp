@@ -97,8 +97,18 @@ bool BoxIndex::touches(const Level& level, std::size_t node, const Box& box) con
     return true;
 }
 
-std::vector<NumberedBox> BoxIndex::overlapping(const Box& box) const {
-    std::vector<NumberedBox> found;
+Box BoxIndex::common(std::size_t number, const Box& box) const {
+    const Index* bounds = levels_.front().bounds.data() + 2 * dims_ * number;
+    Box common = box;
+    for (Interval& side : common) {
+        side = {std::max(side.begin, bounds[0]), std::min(side.end, bounds[1])};
+        bounds += 2;
+    }
+    return common;
+}
+
+std::vector<CommonBox> BoxIndex::overlapping(const Box& box) const {
+    std::vector<CommonBox> found;
     if (levels_.empty() || holds_nothing(box)) return found;
     struct Node {
         std::size_t level;
@@ -110,13 +120,14 @@ std::vector<NumberedBox> BoxIndex::overlapping(const Box& box) const {
         left.pop_back();
         if (!touches(levels_[node.level], node.number, box)) continue;
         if (node.level == 0) {
-            found.push_back(boxes_[node.number]);
+            const NumberedBox& own = boxes_[node.number];
+            found.push_back({own.rank, own.number, common(node.number, box)});
             continue;
         }
         const std::size_t end = std::min((node.number + 1) * fan, levels_[node.level - 1].nodes);
         for (std::size_t child = node.number * fan; child < end; ++child) left.push_back({node.level - 1, child});
     }
-    std::ranges::sort(found, [](const NumberedBox& a, const NumberedBox& b) {
+    std::ranges::sort(found, [](const CommonBox& a, const CommonBox& b) {
         return a.rank != b.rank ? a.rank < b.rank : a.number < b.number;
     });
     return found;

@@ -17,6 +17,13 @@ struct NumberedBox {
     const Box* box = nullptr;
 };
 
+/// A box of a rank that shares elements with another box.
+struct CommonBox {
+    Index rank = 0;
+    Index number = 0;  ///< among the boxes of the rank
+    Box common;        ///< the shared elements
+};
+
 /// A tree over boxes. They are sorted along a Morton curve through their centers. Each node of the tree bounds eight
 /// nodes of the level below. n boxes take O(n log n) to sort. A query takes about log n plus the boxes that it finds.
 class BoxIndex {
@@ -25,8 +32,8 @@ public:
     /// Indexes these boxes, except empty ones. pre: each has `dims` dimensions.
     BoxIndex(std::vector<NumberedBox> boxes, std::size_t dims);
 
-    /// The boxes that share an element with `box`, by ascending rank and number.
-    [[nodiscard]] std::vector<NumberedBox> overlapping(const Box& box) const;
+    /// The boxes that share an element with `box`, by ascending rank and number. Touches nothing but the index.
+    [[nodiscard]] std::vector<CommonBox> overlapping(const Box& box) const;
 
 private:
     struct Level {
@@ -35,6 +42,7 @@ private:
     };
     void add_level();
     [[nodiscard]] bool touches(const Level& level, std::size_t node, const Box& box) const;
+    [[nodiscard]] Box common(std::size_t number, const Box& box) const;
 
     std::size_t dims_ = 0;
     std::vector<NumberedBox> boxes_;  // along the curve

@@ -67,9 +67,27 @@ void append(NodeCells& cells, const Box& box, bool joins) {
     cells.boxes.push_back(box);
 }
 
+Result<void> check_pairs(Index pairs) {
+    if (pairs <= pairs_max) return {};
+    return fail(Code::unsupported, fmt::format("a move through nodes looks at {} pairs of a device and a part of the "
+                                               "array; at most {} are supported",
+                                               pairs, pairs_max));
+}
+
+// The least number of parts, known before any tile is.
+Index parts_at_least(const Layout& source, const Layout& target) {
+    Index parts = 1;
+    for (std::size_t dim = 0; dim < source.dims.size(); ++dim) {
+        const Index smaller = std::min(block_extent(source.dims[dim]), block_extent(target.dims[dim]));
+        if (smaller > 0) parts = saturating_multiply(parts, ceil_divide(source.dims[dim].extent, smaller));
+    }
+    return parts;
+}
+
 }  // namespace
 
 Result<std::vector<NodeCells>> cells_of(const Layout& source, const Layout& target, Index devices) {
+    RESHARD_CHECK(check_pairs(saturating_multiply(devices, parts_at_least(source, target))));
     const Tiles tiles = tiles_of(source, target, devices);
     std::vector<std::vector<Interval>> sides;
     std::vector<Index> shape;
@@ -79,10 +97,7 @@ Result<std::vector<NodeCells>> cells_of(const Layout& source, const Layout& targ
         shape.push_back(std::ssize(sides.back()));
         pairs = saturating_multiply(pairs, shape.back());
     }
-    if (pairs > pairs_max)
-        return fail(Code::unsupported, fmt::format("a move through nodes looks at {} pairs of a device and a part of "
-                                                   "the array; at most {} are supported",
-                                                   pairs, pairs_max));
+    RESHARD_CHECK(check_pairs(pairs));
     // A box of two cells lies within one interval of each tile if the tiles have whole blocks there.
     const auto whole = [](const Tile& one) { return count(one) == 0 || one.back().intervals.size() <= 1; };
     const bool joins =

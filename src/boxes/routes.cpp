@@ -46,6 +46,20 @@ void remove(std::vector<Box>& parts, const Box& hole) {
     parts = std::move(left);
 }
 
+// Adds the fresh parts of a peer that are in boxes of this rank. One box needs no index.
+void append_fresh(std::vector<BoxMove>& moves, Index peer, const Wants& wants, const std::vector<Box>& own,
+                  const BoxIndex& index) {
+    for (const auto& [number, part] : wants.fresh) {
+        if (own.size() == 1) {
+            Box common = intersect(part, own.front());
+            if (count(common) > 0) moves.push_back({peer, 0, number, std::move(common)});
+            continue;
+        }
+        for (CommonBox& mine : index.overlapping(part))
+            moves.push_back({peer, mine.number, number, std::move(mine.common)});
+    }
+}
+
 }  // namespace
 
 std::string box_text(const Box& box) {
@@ -79,7 +93,7 @@ Wants wants_of(const std::vector<Box>& boxes, std::size_t dims, Index rank) {
         first.push_back(wants.fresh.size());
         if (count(box) == 0) continue;
         std::vector<Box> parts = {box};
-        for (const NumberedBox& earlier : index.overlapping(box)) {
+        for (const CommonBox& earlier : index.overlapping(box)) {
             if (earlier.number >= number) break;
             const auto from = static_cast<std::size_t>(earlier.number);
             for (std::size_t i = first[from]; i < first[from + 1]; ++i) {
@@ -126,17 +140,17 @@ Result<void> BoxRoutes::check(Index rank) const {
     const RankBoxes& own = boxes_of_rank(table_, rank);
     for (Index number = 0; number < std::ssize(own.have); ++number) {
         const Box& box = own.have[static_cast<std::size_t>(number)];
-        for (const NumberedBox& other : owned_.overlapping(box)) {
+        for (const CommonBox& other : owned_.overlapping(box)) {
             if (other.rank == rank && other.number == number) continue;
             return fail(Code::mismatch,
                         fmt::format("{} is owned twice: by box {} of rank {} and by box {} of rank {}",
-                                    first_element(intersect(box, *other.box)), number, rank, other.number, other.rank));
+                                    first_element(other.common), number, rank, other.number, other.rank));
         }
     }
     for (const Box& box : own.want) {
         if (count(box) == 0) continue;
         std::vector<Box> missing = {box};
-        for (const NumberedBox& owner : owned_.overlapping(box)) remove(missing, *owner.box);
+        for (const CommonBox& owner : owned_.overlapping(box)) remove(missing, owner.common);
         if (missing.empty()) continue;
         const auto before = [](const Box& a, const Box& b) {
             return std::ranges::lexicographical_compare(a, b, {}, &Interval::begin, &Interval::begin);
@@ -150,42 +164,33 @@ Result<void> BoxRoutes::check(Index rank) const {
 std::vector<BoxMove> BoxRoutes::receives(Index rank) const {
     std::vector<BoxMove> moves;
     for (const FreshPart& fresh : wants_of(boxes_of_rank(table_, rank).want, table_.shape.size(), rank).fresh)
-        for (const NumberedBox& owner : owned_.overlapping(fresh.part))
-            moves.push_back({owner.rank, owner.number, fresh.number, intersect(fresh.part, *owner.box)});
+        for (CommonBox& owner : owned_.overlapping(fresh.part))
+            moves.push_back({owner.rank, owner.number, fresh.number, std::move(owner.common)});
     return moves;
 }
 
 std::vector<BoxMove> BoxRoutes::sends(Index rank) const {
     const std::vector<Box>& own = boxes_of_rank(table_, rank).have;
-    std::vector<Index> peers;
-    for (const Box& box : own)
-        for (const NumberedBox& want : wanted_.overlapping(box))
-            if (want.rank != rank) peers.push_back(want.rank);
-    std::ranges::sort(peers);
-    peers.erase(std::ranges::unique(peers).begin(), peers.end());
+    std::vector<BoxMove> found;
     std::vector<NumberedBox> all;
-    for (const Box& box : own) all.push_back({rank, std::ssize(all), &box});
-    const bool one = own.size() == 1;  // the usual case, without a tree
-    const BoxIndex index = one ? BoxIndex() : BoxIndex(std::move(all), table_.shape.size());
+    for (const Box& box : own) {
+        for (CommonBox& want : wanted_.overlapping(box))
+            if (want.rank != rank) found.push_back({want.rank, std::ssize(all), want.number, std::move(want.common)});
+        all.push_back({rank, std::ssize(all), &box});
+    }
+    if (own.size() > 1) std::ranges::stable_sort(found, {}, &BoxMove::peer);
+    const BoxIndex index = own.size() > 1 ? BoxIndex(all, table_.shape.size()) : BoxIndex();
     std::vector<BoxMove> moves;
-    moves.reserve(peers.size());
-    const auto add = [&](Index peer, Index to, const Box& part) {
-        if (one) {
-            Box common = intersect(part, own.front());
-            if (count(common) > 0) moves.push_back({peer, 0, to, std::move(common)});
-            return;
-        }
-        for (const NumberedBox& mine : index.overlapping(part))
-            moves.push_back({peer, mine.number, to, intersect(part, *mine.box)});
-    };
-    for (const Index peer : peers) {
+    moves.reserve(found.size());
+    for (auto of_peer = found.begin(); of_peer != found.end();) {
+        const Index peer = of_peer->peer;
+        const auto end = std::find_if(of_peer, found.end(), [&](const BoxMove& move) { return move.peer != peer; });
         const std::vector<Box>& wanted = boxes_of_rank(table_, peer).want;
-        if (wanted.size() == 1) {
-            add(peer, 0, wanted.front());
-            continue;
-        }
-        for (const FreshPart& fresh : wants_of(wanted, table_.shape.size(), peer).fresh)
-            add(peer, fresh.number, fresh.part);
+        if (wanted.size() == 1)
+            std::move(of_peer, end, std::back_inserter(moves));
+        else
+            append_fresh(moves, peer, wants_of(wanted, table_.shape.size(), peer), own, index);
+        of_peer = end;
     }
     return moves;
 }

@@ -6,6 +6,7 @@
 
 #include "reshard/boxes/nodes.hpp"
 #include "reshard/text.hpp"
+#include "src/base/at.hpp"
 #include "src/base/hash.hpp"
 #include "src/base/try.hpp"
 #include "src/boxes/balance.hpp"
@@ -18,8 +19,6 @@ namespace {
 
 constexpr Index price_max = 1024;
 constexpr Index choices_max = Index{1} << 17;
-
-std::size_t at(Index index) { return static_cast<std::size_t>(index); }
 
 Index devices_of(const Mesh& mesh) {
     Index last = -1;
@@ -295,6 +294,18 @@ Index move_picoseconds(const NodeMove& move, const Machine& machine) {
     return time;
 }
 
+Index footprint_bytes(const NodeMove& move) {
+    Index staged = 0;
+    for (std::size_t device = 0; device < move.spread.ranks.size(); ++device) {
+        Index elements = 0;
+        for (const BoxTable* table : {&move.spread, &move.fetch})
+            for (const Box& box : table->ranks[device].want) elements += count(box);
+        staged = std::max(staged, elements);
+    }
+    const Index tiles = saturating_add(tile_bytes(move.ends.source), tile_bytes(move.ends.target));
+    return saturating_add(tiles, saturating_multiply(staged, size_of(move.ends.source.dtype)));
+}
+
 Result<NodeMove> through_nodes(const Problem& ends, const Machine& machine) {
     std::optional<NodeMove> best;
     Index least = 0;
@@ -318,11 +329,11 @@ Result<NodeMove> through_nodes(const Problem& ends, const Machine& machine) {
 std::optional<NodeMove> faster_through_nodes(const Problem& ends, Index plan_picoseconds, const Options& options) {
     const Limits& limits = options.limits;
     if (options.objective != Objective::time || options.vocabulary != Vocabulary::all || !options.first_steps.empty() ||
-        limits.peak_bytes_max || limits.memory.footprint_bytes_max || limits.memory.donate ||
-        options.machine.levels.size() < 2)
+        limits.peak_bytes_max || limits.memory.donate || options.machine.levels.size() < 2)
         return {};
     auto move = through_nodes(ends, options.machine);
     if (!move || move_picoseconds(*move, options.machine) >= plan_picoseconds) return {};
+    if (limits.memory.footprint_bytes_max && footprint_bytes(*move) > *limits.memory.footprint_bytes_max) return {};
     return std::move(*move);
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "reshard/text.hpp"
+#include "src/base/at.hpp"
 #include "src/base/try.hpp"
 #include "src/boxes/routes.hpp"
 #include "src/price/level_price.hpp"
@@ -11,8 +12,6 @@
 namespace reshard {
 
 namespace {
-
-std::size_t at(Index index) { return static_cast<std::size_t>(index); }
 
 Index elements_of(const std::vector<Box>& boxes) {
     Index elements = 0;

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "src/base/cache_line.hpp"
+
 namespace reshard {
 
 namespace {
@@ -14,7 +16,6 @@ constexpr std::size_t tried_members = 3;  // groups of more digits keep one of t
 constexpr std::size_t kept_states = 64;   // of the search, before each stage
 constexpr Index byte_cost = 4;            // of a copy in long runs
 constexpr Index collective_cost = byte_cost << 20;
-constexpr Index line_bytes = 64;  // shorter runs cost a copy more than their bytes
 
 // The weighted bytes of all copies on the way. Runs shorter than a cache line count up to three times.
 Index copied(const Order& from, const Order& to, const std::vector<Index>& extents, Index bytes) {

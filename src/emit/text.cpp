@@ -30,7 +30,8 @@ std::string_view name(Framework framework) { return framework_names[static_cast<
 Result<Framework> parse_framework(std::string_view text) {
     for (const Framework framework : all_frameworks)
         if (text == name(framework)) return framework;
-    return fail(Code::syntax, fmt::format("'{}' is no framework: jax, stablehlo or torch", text.substr(0, 40)));
+    return fail(Code::syntax, fmt::format("'{}' is no framework: jax, stablehlo or torch; spmd_types is one for plans",
+                                          text.substr(0, 40)));
 }
 
 Result<std::string> write(const TileProgram& program, Framework framework) {

@@ -12,7 +12,11 @@ Result<Index> bytes_needed(const Storage& storage, const Tile& tile, Index eleme
     const auto extent = extent_of(storage, tile);
     if (!extent) return fail(extent.error().code, fmt::format("the {} storage: {}", what, extent.error().message));
     const auto bytes = checked_multiply(*extent, element_bytes);
-    if (!bytes) return fail(Code::overflow, fmt::format("the {} storage reaches beyond 64 bits of bytes", what));
+    // A stride along an extent of 1 is never walked, but it is multiplied all the same.
+    const bool strides_fit = std::ranges::all_of(
+        storage.strides, [&](Index stride) { return checked_multiply(stride, element_bytes).has_value(); });
+    if (!bytes || !strides_fit)
+        return fail(Code::overflow, fmt::format("the {} storage reaches beyond 64 bits of bytes", what));
     return *bytes;
 }
 

@@ -12,6 +12,7 @@
 #include "src/execute/bucket_run.hpp"
 #include "src/execute/lower_halo.hpp"
 #include "src/execute/memory_ranges.hpp"
+#include "src/halo/rounds.hpp"
 
 namespace reshard {
 
@@ -29,7 +30,7 @@ std::uint64_t fingerprint(std::span<const HaloMove> moves, std::span<const Lower
         const HaloMove& move = moves[i];
         hash.add(lowered[i].way == HaloWay::at_once ? "" : "by dimension ");
         hash.add(format(move.target.owned.mesh) + " " + format(move.target) + " from ");
-        hash.add(move.source ? format(move.source->mesh) + " " + format(*move.source) + ";" : "itself;");
+        hash.add(move.source ? format(move.source->mesh) + " " + format(source_arrays(move)) + ";" : "itself;");
     }
     return hash.value();
 }
@@ -49,9 +50,9 @@ Result<std::vector<LoweredHalo>> lower(std::span<const HaloMove> moves, const Ba
         RESHARD_TRY(const auto& way, way_of(moves[i], backend, options));
         RESHARD_TRY(auto& one,
                     lower_halo(moves[i], way, backend.rank(), storages.empty() ? HaloStorages{} : storages[i]));
-        const Index ranks = world_size(moves[i].target.owned.mesh);
+        const Index ranks = std::max(world_size(moves[i].target.owned.mesh), world_size(owners_of(moves[i]).mesh));
         if (ranks > backend.size())
-            return fail(Code::mismatch, fmt::format("the layout of array {} has devices up to {}, the backend has {} "
+            return fail(Code::mismatch, fmt::format("the layouts of array {} have devices up to {}, the backend has {} "
                                                     "ranks",
                                                     i, ranks - 1, backend.size()));
         lowered.push_back(std::move(one));

@@ -7,6 +7,7 @@
 #include "reshard/execute.hpp"
 #include "src/base/try.hpp"
 #include "src/copy/copy.hpp"
+#include "src/execute/caller_array.hpp"
 #include "src/execute/lower_judged.hpp"
 #include "src/plan/buffer_assignment.hpp"
 
@@ -45,18 +46,6 @@ Cover cover_of(const Storage& storage, const Tile& tile) {
     }
     cover.row_major = cover.row_major && cover.dense;
     return cover;
-}
-
-Result<Index> bytes_needed(const Storage& storage, const Tile& tile, Index element_bytes, std::string_view end) {
-    const auto extent = extent_of(storage, tile);
-    if (!extent) return fail(extent.error().code, fmt::format("the {} storage: {}", end, extent.error().message));
-    const auto bytes = checked_multiply(*extent, element_bytes);
-    // A stride along an extent of 1 is never walked, but it is multiplied all the same.
-    const bool strides_fit = std::ranges::all_of(
-        storage.strides, [&](Index stride) { return checked_multiply(stride, element_bytes).has_value(); });
-    if (!bytes || !strides_fit)
-        return fail(Code::overflow, fmt::format("the {} storage reaches beyond 64 bits of bytes", end));
-    return *bytes;
 }
 
 Result<Ends> lower_ends(const Plan& plan, Index rank, const Storages& storages) {

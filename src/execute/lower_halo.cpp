@@ -181,10 +181,11 @@ Result<LoweredHalo> lower_halo(const HaloMove& move, HaloWay way, Index rank, co
                  slot_at(BufferId::target, place, filled_of(target, rank), slots.held.tile)};
     }
     if (move.source) {
-        const Tile read = tile(*move.source, rank);
-        const Storage given = count(read) > 0 && storages.source ? *storages.source : row_major(read);
-        RESHARD_ASSIGN(lowered.source_bytes, bytes_needed(given, read, element_bytes, "source"));
-        slots.source = {BufferId::source, 0, read, given};
+        const HaloLayout arrays = source_arrays(move);
+        const Tile read = tile(*move.source, rank), whole = tile_of_shape(array_shape(arrays, rank));
+        const Storage given = count(read) > 0 && storages.source ? *storages.source : row_major(whole);
+        RESHARD_ASSIGN(lowered.source_bytes, bytes_needed(given, whole, element_bytes, "source"));
+        slots.source = slot_at(BufferId::source, given, core_of(arrays, rank), read);
     }
     for (const HaloRound& round : rounds_of(move, way)) {
         lowered.rounds.push_back(exchange(move, round, rank, slots));

@@ -9,6 +9,7 @@
 
 #include "src/base/try.hpp"
 #include "src/copy/kernels/dispatch.hpp"
+#include "src/model/row_end.hpp"
 
 namespace reshard {
 
@@ -17,36 +18,11 @@ namespace {
 // Bytes that a thread copies before it takes the next part.
 constexpr Index part_bytes = Index{1} << 20;
 
-// The bytes of a row from the first run's start in its tile.
-Result<Index> reach(const Row& row, Index offset, Index stride) {
-    const auto steps = checked_multiply(stride, row.runs - 1);
-    const auto last = steps ? checked_add(offset, *steps) : std::nullopt;
-    const auto end = last ? checked_add(*last, row.run_bytes) : std::nullopt;
-    if (!end) return fail(Code::overflow, "a row reaches past 64 bits");
-    return *end;
-}
-
-// The members of a row that say where its runs lie at one end.
-struct Place {
-    Index Row::*offset;
-    Index Row::*stride;
-};
-constexpr Place source_end{&Row::source_offset, &Row::source_stride};
-constexpr Place target_end{&Row::target_offset, &Row::target_stride};
-
 template <class Tiles>
-Result<void> fit(std::span<const Row> rows, const Tiles& tiles, Place place, Index wanted, std::size_t packed) {
+Result<void> fit(std::span<const Row> rows, const Tiles& tiles, RowSide side, Index wanted, std::size_t packed) {
     if (static_cast<std::uint64_t>(wanted) > packed)
         return fail(Code::mismatch, fmt::format("the rows have {} bytes, the packed buffer {}", wanted, packed));
-    for (const Row& row : rows) {
-        if (row.array >= std::ssize(tiles))
-            return fail(Code::mismatch, fmt::format("a row of array {}; there are {} tiles", row.array, tiles.size()));
-        RESHARD_TRY(const auto last, reach(row, row.*place.offset, row.*place.stride));
-        const std::size_t held = tiles[static_cast<std::size_t>(row.array)].size();
-        if (static_cast<std::uint64_t>(last) > held)
-            return fail(Code::mismatch,
-                        fmt::format("a row of array {} ends at byte {}; the tile has {} bytes", row.array, last, held));
-    }
+    for (const Row& row : rows) RESHARD_CHECK(end_within(tiles, row, side));
     return {};
 }
 
@@ -80,16 +56,17 @@ void for_each_piece(const Row& row, Index begin, Index end, const Move& move) {
 // Copies bytes [begin, end) of the packed stream. `copy(row, offset in the tile, offset in the stream, runs, bytes)`
 // moves runs that are dense in the stream.
 template <class Copy>
-void move_part(std::span<const Row> rows, const std::vector<Index>& starts, Index begin, Index end, Place place,
+void move_part(std::span<const Row> rows, const std::vector<Index>& starts, Index begin, Index end, RowSide side,
                const Copy& copy) {
     auto at = static_cast<std::size_t>(std::ranges::upper_bound(starts, begin) - starts.begin()) - 1;
     for (; at < rows.size() && starts[at] < end; ++at) {
         const Row& row = rows[at];
+        const RowEnd place = end_of(row, side);
         const Index from = std::max(begin - starts[at], Index{0});
         const Index to = std::min(end - starts[at], row.runs * row.run_bytes);
         for_each_piece(row, from, to, [&](Index run, Index runs, Index inside, Index bytes) {
-            copy(row, row.*place.offset + run * row.*place.stride + inside, starts[at] + run * row.run_bytes + inside,
-                 runs, bytes);
+            copy(row, place.offset + run * place.stride + inside, starts[at] + run * row.run_bytes + inside, runs,
+                 bytes);
         });
     }
 }
@@ -116,13 +93,13 @@ void share(Index total, int threads, const Work& work) {
 }
 
 template <class Tiles, class Copy>
-Result<void> carry_out(std::span<const Row> rows, const Tiles& tiles, Place place, std::size_t packed, int threads,
+Result<void> carry_out(std::span<const Row> rows, const Tiles& tiles, RowSide side, std::size_t packed, int threads,
                        const Copy& copy) {
     if (threads < 1) return fail(Code::usage, fmt::format("{} threads; at least 1 is needed", threads));
     RESHARD_TRY(const auto total, packed_bytes(rows));
-    RESHARD_CHECK(fit(rows, tiles, place, total, packed));
+    RESHARD_CHECK(fit(rows, tiles, side, total, packed));
     const std::vector<Index> starts = starts_of(rows);
-    share(total, threads, [&](Index begin, Index end) { move_part(rows, starts, begin, end, place, copy); });
+    share(total, threads, [&](Index begin, Index end) { move_part(rows, starts, begin, end, side, copy); });
     return {};
 }
 
@@ -130,7 +107,7 @@ Result<void> carry_out(std::span<const Row> rows, const Tiles& tiles, Place plac
 
 Result<void> pack(std::span<const Row> rows, std::span<const std::span<const std::byte>> tiles,
                   std::span<std::byte> packed, int threads) {
-    return carry_out(rows, tiles, source_end, packed.size(), threads,
+    return carry_out(rows, tiles, RowSide::send, packed.size(), threads,
                      [&](const Row& row, Index in_tile, Index in_stream, Index runs, Index bytes) {
                          copy_kernels().rows[0]({runs, bytes, row.source_stride, bytes},
                                                 tiles[static_cast<std::size_t>(row.array)].data() + in_tile,
@@ -140,7 +117,7 @@ Result<void> pack(std::span<const Row> rows, std::span<const std::span<const std
 
 Result<void> unpack(std::span<const Row> rows, std::span<const std::byte> packed,
                     std::span<const std::span<std::byte>> tiles, int threads) {
-    return carry_out(rows, tiles, target_end, packed.size(), threads,
+    return carry_out(rows, tiles, RowSide::receive, packed.size(), threads,
                      [&](const Row& row, Index in_tile, Index in_stream, Index runs, Index bytes) {
                          copy_kernels().rows[0]({runs, bytes, bytes, row.target_stride}, packed.data() + in_stream,
                                                 tiles[static_cast<std::size_t>(row.array)].data() + in_tile);

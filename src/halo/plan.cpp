@@ -16,6 +16,8 @@ constexpr Index halo_devices_max = 4096;
 constexpr Index sampled_devices = 16;     // at least
 constexpr Index sampled_block_max = 128;  // a larger block of a level is not counted as a whole
 
+bool counts_all(const Mesh& mesh) { return device_count(mesh) <= halo_devices_max; }
+
 // Positions in the mesh whose devices are counted, one after the other.
 struct CountedDevices {
     Index first = 0;
@@ -25,7 +27,7 @@ struct CountedDevices {
 // All, or some in the middle. They begin with a block of a level, so whole blocks are among them.
 CountedDevices counted_in(const Mesh& mesh, const Machine& machine) {
     const Index devices = device_count(mesh);
-    if (devices <= halo_devices_max) return {0, devices};
+    if (counts_all(mesh)) return {0, devices};
     Index block = 1;
     for (const Level& level : machine.levels)
         if (level.devices <= sampled_block_max) block = std::max(block, level.devices);
@@ -33,6 +35,21 @@ CountedDevices counted_in(const Mesh& mesh, const Machine& machine) {
     Index middle = 0;  // of each axis
     for (const Axis& axis : mesh.axes) middle = middle * axis.size + axis.size / 2;
     return {std::min(middle, devices - count) / block * block, count};
+}
+
+// All devices that are counted. A source on other devices adds its own.
+std::vector<Index> devices_of(const HaloMove& move, const Machine& machine) {
+    std::vector<Index> devices;
+    const auto add = [&](const Mesh& mesh) {
+        const CountedDevices counted = counted_in(mesh, machine);
+        for (Index i = 0; i < counted.count; ++i) devices.push_back(device_at(mesh, counted.first + i));
+    };
+    add(move.target.owned.mesh);
+    if (move.source && !same_order(move.source->mesh, move.target.owned.mesh)) add(move.source->mesh);
+    std::ranges::sort(devices);
+    const auto [first, last] = std::ranges::unique(devices);
+    devices.erase(first, last);
+    return devices;
 }
 
 // The elements that a device exchanges with each peer, and what it copies itself.
@@ -58,7 +75,7 @@ Load load_of(const HaloMove& move, const HaloRound& round, Index device) {
     return load;
 }
 
-// The traffic of one round. The devices come in ascending order of their positions.
+// The traffic of one round.
 class RoundTraffic {
 public:
     explicit RoundTraffic(const Machine& machine)
@@ -115,18 +132,16 @@ std::string_view name(HaloWay way) { return way == HaloWay::at_once ? "all at on
 
 Result<HaloPrice> price_halo(const HaloMove& move, HaloWay way, const Machine& machine) {
     RESHARD_CHECK(validate(move, way));
-    const Layout& owned = move.target.owned;
-    const Index element_bytes = size_of(owned.dtype);
-    const CountedDevices counted = counted_in(owned.mesh, machine);
-    HaloPrice price{way, 0, 0, 0, 0, counted.count == device_count(owned.mesh)};
-    std::vector<Index> received(static_cast<std::size_t>(counted.count)), messages(received.size());
+    const Index element_bytes = size_of(move.target.owned.dtype);
+    const std::vector<Index> devices = devices_of(move, machine);
+    HaloPrice price{way, 0, 0, 0, 0, counts_all(move.target.owned.mesh) && counts_all(owners_of(move).mesh)};
+    std::vector<Index> received(devices.size()), messages(devices.size());
     for (const HaloRound& round : rounds_of(move, way)) {
         RoundTraffic tally(machine);
         Index copies = 0;
         for (std::size_t i = 0; i < received.size(); ++i) {
-            const Index device = device_at(owned.mesh, counted.first + static_cast<Index>(i));
-            const Load load = load_of(move, round, device);
-            tally.add(device, load);
+            const Load load = load_of(move, round, devices[i]);
+            tally.add(devices[i], load);
             copies = std::max(copies, copies_picoseconds(load, element_bytes, machine));
             for (const auto& [peer, elements] : load.received) received[i] += elements;
             messages[i] += std::ssize(load.received);

@@ -20,6 +20,12 @@ void widen(std::vector<Transfer>& transfers, const HaloMove& move, const HaloRou
 
 }  // namespace
 
+HaloLayout source_arrays(const HaloMove& move) {
+    HaloLayout arrays = move.source ? HaloLayout{*move.source, move.source_halos} : move.target;
+    if (arrays.halos.empty()) arrays.halos.resize(arrays.owned.dims.size());
+    return arrays;
+}
+
 Result<void> validate(const HaloMove& move, HaloWay way) {
     RESHARD_CHECK(validate(move.target));
     if (!move.source) return {};
@@ -27,9 +33,7 @@ Result<void> validate(const HaloMove& move, HaloWay way) {
     RESHARD_CHECK(same_array(*move.source, move.target.owned));
     if (!move.source->unreduced.empty())
         return fail(Code::unsupported, "the source of a halo exchange has summands; reduce them first");
-    if (!same_order(move.source->mesh, move.target.owned.mesh))
-        return fail(Code::mismatch,
-                    "the source of a halo exchange has other devices, or another order, than its target");
+    if (!move.source_halos.empty()) RESHARD_CHECK(validate(source_arrays(move)));
     if (way == HaloWay::by_dimension)
         return fail(Code::unsupported, "a halo that is filled from another layout comes all at once");
     return {};

@@ -1,5 +1,5 @@
 // The cells that a device holds around its block.
-#include "reshard/halo/halo.hpp"
+#include "src/layout/halo_sides.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -54,15 +54,22 @@ Interval distinct(const Dim& dim, const Interval& block, const Interval& wide) {
     return {begin, begin + dim.extent};
 }
 
-template <class Widen>
-Tile cells(const HaloLayout& layout, Index device, const Widen& widen) {
+Interval widened_distinct(const Dim& dim, const Halo& halo, const Interval& block) {
+    return distinct(dim, block, widened(dim, halo, block));
+}
+
+using Widen = Interval(const Dim&, const Halo&, const Interval& block);
+
+void widen_side(const HaloLayout& layout, std::size_t dim, Widen& widen, Side& side) {
+    if (is_empty(layout.halos[dim]) || side.intervals.empty()) return;
+    Interval& block = side.intervals.front();
+    block = widen(layout.owned.dims[dim], layout.halos[dim], block);
+}
+
+Tile cells(const HaloLayout& layout, Index device, Widen& widen) {
     Tile held = tile(layout.owned, device);
     if (count(held) == 0) return held;
-    for (std::size_t k = 0; k < layout.halos.size(); ++k) {
-        if (is_empty(layout.halos[k])) continue;
-        Interval& side = held[k].intervals.front();
-        side = widen(layout.owned.dims[k], layout.halos[k], side);
-    }
+    for (std::size_t k = 0; k < layout.halos.size(); ++k) widen_side(layout, k, widen, held[k]);
     return held;
 }
 
@@ -110,10 +117,12 @@ Result<void> validate(const HaloLayout& layout) {
 
 Tile held_cells(const HaloLayout& layout, Index device) { return cells(layout, device, widened); }
 
-Tile distinct_cells(const HaloLayout& layout, Index device) {
-    return cells(layout, device, [](const Dim& dim, const Halo& halo, const Interval& block) {
-        return distinct(dim, block, widened(dim, halo, block));
-    });
+Tile distinct_cells(const HaloLayout& layout, Index device) { return cells(layout, device, widened_distinct); }
+
+Side distinct_side(const HaloLayout& layout, std::size_t dim, Index shard) {
+    Side held = side(layout.owned.dims[dim], shard);
+    widen_side(layout, dim, widened_distinct, held);
+    return held;
 }
 
 std::vector<Index> array_shape(const HaloLayout& layout, Index device) {

@@ -3,21 +3,21 @@
 #include <fmt/format.h>
 
 #include "src/base/try.hpp"
+#include "src/model/row_end.hpp"
 #include "src/model/tile_address.hpp"
 
 namespace reshard {
 
 namespace {
 
-Result<StridedMemory> placed(const Row& row, std::uint64_t base, std::uint64_t device, Index offset, Index stride) {
+Result<StridedMemory> placed(const Row& row, std::uint64_t base, std::uint64_t device, RowSide side) {
     const auto bytes = static_cast<std::uint64_t>(row.run_bytes);
-    const auto extent = checked_multiply(stride, row.runs - 1);
-    const auto last = extent ? checked_add(offset, *extent) : std::nullopt;
-    const auto end = last ? checked_add(*last, row.run_bytes) : std::nullopt;
-    if (!end || base > UINT64_MAX - static_cast<std::uint64_t>(*end))
-        return fail(Code::overflow, fmt::format("a row at offset {} from {:#x} reaches past 64 bits", offset, base));
-    return StridedMemory{base + static_cast<std::uint64_t>(offset), bytes, device,
-                         row.runs > 1 ? static_cast<std::uint64_t>(stride) : bytes,
+    const RowEnd end = end_of(row, side);
+    if (end.reach == index_max || base > UINT64_MAX - static_cast<std::uint64_t>(end.reach))
+        return fail(Code::overflow,
+                    fmt::format("a row at offset {} from {:#x} reaches past 64 bits", end.offset, base));
+    return StridedMemory{base + static_cast<std::uint64_t>(end.offset), bytes, device,
+                         row.runs > 1 ? static_cast<std::uint64_t>(end.stride) : bytes,
                          static_cast<std::uint64_t>(row.runs)};
 }
 
@@ -54,15 +54,14 @@ Result<AddressedRows> addressed(std::span<const Row> rows, RowSide side, const O
     memory.remote.reserve(rows.size());
     const bool sends = side == RowSide::send;
     for (const Row& row : rows) {
+        RESHARD_CHECK(well_formed(row));
         RESHARD_TRY(const auto near_base, own_address(own, row.array));
         RESHARD_TRY(const auto far_base, peer_address(peers, row.array, row.peer));
-        const std::uint64_t far_device = peer_device(peers, row.peer);
-        RESHARD_TRY(const auto& source, placed(row, sends ? near_base : far_base, sends ? own.device : far_device,
-                                               row.source_offset, row.source_stride));
-        RESHARD_TRY(const auto& target, placed(row, sends ? far_base : near_base, sends ? far_device : own.device,
-                                               row.target_offset, row.target_stride));
-        memory.local.push_back(sends ? source : target);
-        memory.remote.push_back(sends ? target : source);
+        const RowSide far = sends ? RowSide::receive : RowSide::send;
+        RESHARD_TRY(const auto& near_memory, placed(row, near_base, own.device, side));
+        RESHARD_TRY(const auto& far_memory, placed(row, far_base, peer_device(peers, row.peer), far));
+        memory.local.push_back(near_memory);
+        memory.remote.push_back(far_memory);
     }
     return memory;
 }

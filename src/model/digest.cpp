@@ -11,6 +11,7 @@
 #include "src/base/try.hpp"
 #include "src/copy/kernels/dispatch.hpp"
 #include "src/model/digest_sum.hpp"
+#include "src/model/row_end.hpp"
 #include "src/model/tile_places.hpp"
 
 namespace reshard {
@@ -224,27 +225,6 @@ Digest DigestKeys::copy(std::span<const std::byte> bytes, std::byte* target, Ind
     return sum.total();
 }
 
-namespace {
-
-Result<std::span<const std::byte>> tile_of(const Row& row, std::span<const std::span<const std::byte>> tiles,
-                                           RowSide side) {
-    if (row.array < 0 || row.array >= std::ssize(tiles))
-        return fail(Code::mismatch, fmt::format("a row is of array {}; {} tiles were given", row.array, tiles.size()));
-    const std::span<const std::byte> tile = tiles[static_cast<std::size_t>(row.array)];
-    const bool sends = side == RowSide::send;
-    const Index offset = sends ? row.source_offset : row.target_offset;
-    const Index stride = sends ? row.source_stride : row.target_stride;
-    const auto last = checked_multiply(row.runs - 1, stride);
-    const Index reach = last ? saturating_add(saturating_add(offset, *last), row.run_bytes) : index_max;
-    if (offset < 0 || stride < 0 || row.runs < 1 || row.run_bytes < 1 || row.target_offset < 0 ||
-        reach > std::ssize(tile))
-        return fail(Code::mismatch, fmt::format("a row of array {} reaches to byte {}; its tile has {}", row.array,
-                                                reach, tile.size()));
-    return tile;
-}
-
-}  // namespace
-
 Result<Digest> digest_rows(const DigestKeys& keys, std::span<const Row> rows,
                            std::span<const std::span<const std::byte>> tiles, RowSide side) {
     Digest total;
@@ -253,12 +233,10 @@ Result<Digest> digest_rows(const DigestKeys& keys, std::span<const Row> rows,
         DigestSum sum(keys, array);
         for (; begin < rows.size() && rows[begin].array == array; ++begin) {
             const Row& row = rows[begin];
-            RESHARD_TRY(const auto& tile, tile_of(row, tiles, side));
-            const bool sends = side == RowSide::send;
-            const std::byte* const from = tile.data() + (sends ? row.source_offset : row.target_offset);
-            const Index stride = sends ? row.source_stride : row.target_stride;
+            RESHARD_TRY(const auto end, end_within(tiles, row, side));
+            const std::byte* const from = tiles[static_cast<std::size_t>(array)].data() + end.offset;
             for (Index run = 0; run < row.runs; ++run)
-                sum.add(from + run * stride, row.target_offset + run * row.target_stride, row.run_bytes);
+                sum.add(from + run * end.stride, row.target_offset + run * row.target_stride, row.run_bytes);
         }
         total += sum.total();
     }

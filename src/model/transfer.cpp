@@ -6,24 +6,27 @@
 #include <fmt/format.h>
 
 #include "src/base/try.hpp"
+#include "src/model/row_end.hpp"
 
 namespace reshard {
 
 namespace {
 
-Result<void> well_formed(const Row& row) {
-    if (row.array >= 0 && row.source_offset >= 0 && row.target_offset >= 0 && row.run_bytes >= 1 && row.runs >= 1 &&
-        row.source_stride >= 0 && row.target_stride >= 0)
-        return {};
-    return fail(Code::mismatch, fmt::format("a row of array {} has {} runs of {} bytes, offsets {} and {}, strides {} "
-                                            "and {}; runs and bytes are at least 1, all others at least 0",
-                                            row.array, row.runs, row.run_bytes, row.source_offset, row.target_offset,
-                                            row.source_stride, row.target_stride));
-}
-
 Result<void> at_least(Index value, Index least, std::string_view what) {
     if (value >= least) return {};
     return fail(Code::usage, fmt::format("{} is {}; at least {} is needed", what, value, least));
+}
+
+Result<void> well_formed(const WayCosts& costs) {
+    RESHARD_CHECK(at_least(costs.message_picoseconds, 0, "the time of a message"));
+    RESHARD_CHECK(at_least(costs.run_picoseconds, 0, "the time of a run"));
+    return at_least(costs.bytes_per_second, 1, "the bytes per second");
+}
+
+Index picoseconds_of(const WayCosts& costs, Index messages, const PeerTransfer& transfer) {
+    const Index bytes = transfer_picoseconds(transfer.bytes, costs.bytes_per_second);
+    return saturating_add(saturating_multiply(messages, costs.message_picoseconds),
+                          saturating_add(saturating_multiply(transfer.blocks, costs.run_picoseconds), bytes));
 }
 
 // The part of a row from its run `first` on, with `runs` runs.
@@ -103,9 +106,8 @@ Result<Index> packed_bytes(std::span<const Row> rows) {
 Result<std::vector<PeerTransfer>> choose_transfers(std::span<const Row> rows, Index rank, const TransferCosts& costs,
                                                    Index staging_bytes) {
     RESHARD_CHECK(packed_bytes(rows));
-    RESHARD_CHECK(at_least(costs.block_picoseconds, 0, "the time of a block"));
-    RESHARD_CHECK(at_least(costs.wire_bytes_per_second, 1, "the rate of the wire"));
-    RESHARD_CHECK(at_least(costs.pack_bytes_per_second, 1, "the rate of packing"));
+    RESHARD_CHECK(well_formed(costs.direct));
+    RESHARD_CHECK(well_formed(costs.packed));
     RESHARD_CHECK(at_least(staging_bytes, 1, "the size of a bucket"));
     std::map<Index, PeerTransfer> of_peer;
     for (const Row& row : rows) {
@@ -117,13 +119,9 @@ Result<std::vector<PeerTransfer>> choose_transfers(std::span<const Row> rows, In
     std::vector<PeerTransfer> transfers;
     for (auto& [peer, transfer] : of_peer) {
         transfer.peer = peer;
-        const Index wire = transfer_picoseconds(transfer.bytes, costs.wire_bytes_per_second);
-        const Index packing = transfer_picoseconds(transfer.bytes, costs.pack_bytes_per_second);
-        const Index buckets = ceil_divide(transfer.bytes, staging_bytes);
-        transfer.direct_picoseconds =
-            saturating_add(wire, saturating_multiply(transfer.blocks, costs.block_picoseconds));
+        transfer.direct_picoseconds = picoseconds_of(costs.direct, 1, transfer);
         transfer.packed_picoseconds =
-            saturating_add(saturating_add(wire, packing), saturating_multiply(buckets, costs.block_picoseconds));
+            picoseconds_of(costs.packed, ceil_divide(transfer.bytes, staging_bytes), transfer);
         transfer.packed = transfer.packed_picoseconds < transfer.direct_picoseconds;
         transfers.push_back(transfer);
     }

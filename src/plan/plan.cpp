@@ -8,9 +8,9 @@
 namespace reshard {
 
 Result<void> validate(const Network& network) {
-    Index inner = 1;
+    Index inner = 0;  // outside the first block
     for (const Index block : network) {
-        if (block < 1 || block % inner != 0 || (block == inner && &block != &network.front()))
+        if (block <= inner || (inner > 0 && block % inner != 0))
             return fail(Code::mesh, "blocks of devices: each is larger than the one inside it, and a multiple of it");
         inner = block;
     }

@@ -3,55 +3,64 @@
 #include <algorithm>
 
 #include "src/base/try.hpp"
+#include "src/layout/halo_sides.hpp"
 #include "src/schedule/routing.hpp"
 
 namespace reshard {
 
 namespace {
 
-// The owner of a tile that serves `device`.
-Index owner_for(const Layout& owners, const TileNumber& number, Index device) {
-    Index position = *position_of(owners.mesh, device);
+// The position of the owner of a tile that serves `device`, which wants cells. A device that is no owner takes its
+// place among the wanting devices, so that replicas share the work.
+Index owner_position(const Layout& owners, const HaloLayout& wanted, const TileNumber& number, Index device) {
+    Index position =
+        position_of(owners.mesh, device).value_or(*position_of(wanted.owned.mesh, device) % device_count(owners.mesh));
     for (std::size_t k = 0; k < number.size(); ++k) position = with_value(owners.dims[k].atoms, position, number[k]);
-    return device_at(owners.mesh, position);
-}
-
-// The devices with this tile, in the order of their positions.
-std::vector<Index> devices_with(const Layout& layout, const TileNumber& number) {
-    Index position = 0;
-    for (std::size_t k = 0; k < number.size(); ++k) position = with_value(layout.dims[k].atoms, position, number[k]);
-    std::vector<Index> devices = group_of(complement(used_atoms(layout), device_count(layout)), position);
-    for (Index& device : devices) device = device_at(layout.mesh, device);
-    return devices;
+    return position;
 }
 
 void append(std::vector<Transfer>& transfers, Index peer, const Tile& part) {
-    for (Box& box : boxes_of(part)) transfers.push_back({peer, std::move(box)});
+    if (std::ranges::all_of(part, [](const Side& side) { return side.intervals.size() == 1; })) {
+        transfers.push_back({peer, as_box(part)});
+    } else {
+        for (Box& box : boxes_of(part)) transfers.push_back({peer, std::move(box)});
+    }
 }
 
-Wrap opposite(Wrap wrap) {
-    for (Index& one : wrap) one = -one;
-    return wrap;
+Side shifted(Side side, Index up) {
+    for (Interval& one : side.intervals) one = {one.begin + up, one.end + up};
+    return side;
 }
 
-Tile whole(const Layout& layout) {
-    Tile all(layout.dims.size());
-    for (std::size_t k = 0; k < all.size(); ++k)
-        if (layout.dims[k].extent > 0) all[k].intervals.push_back({0, layout.dims[k].extent});
+// The indices that lie in the dimension, with `before` and `after` more around each interval.
+Side within(const Dim& dim, Side side, Index before, Index after) {
+    for (Interval& one : side.intervals)
+        one = {std::max<Index>(one.begin - before, 0), std::min(one.end + after, dim.extent)};
+    std::erase_if(side.intervals, [](const Interval& one) { return one.begin >= one.end; });
+    return side;
+}
+
+// One dimension of transfers with the devices of one shard.
+struct ShardCells {
+    Index position = 0;  // of a device with this shard, if it has 0 in all other dimensions
+    Side cells;
+};
+
+std::size_t products(const std::vector<std::vector<ShardCells>>& lines) {
+    std::size_t all = 1;
+    for (const auto& of_dim : lines) all *= of_dim.size();
     return all;
 }
 
-// The elements of blocks whose halo may have a cell of `cells`.
-Tile near(const HaloLayout& wanted, Tile cells) {
-    for (std::size_t k = 0; k < cells.size(); ++k) {
-        const Halo& halo = wanted.halos[k];
-        for (Interval& one : cells[k].intervals) {
-            one.begin = std::max<Index>(one.begin - halo.after, 0);
-            one.end = std::min(one.end + halo.before, wanted.owned.dims[k].extent);
-        }
-        std::erase_if(cells[k].intervals, [](const Interval& one) { return one.begin >= one.end; });
+// visit(position, cells) for each product of lines, row-major. `part`: the lines of the dimensions before `dim`.
+template <class Visit>
+void each_product(const std::vector<std::vector<ShardCells>>& lines, Index position, const Visit& visit, Tile& part,
+                  std::size_t dim = 0) {
+    if (dim == lines.size()) return visit(position, part);
+    for (const ShardCells& one : lines[dim]) {
+        part[dim] = one.cells;
+        each_product(lines, position + one.position, visit, part, dim + 1);
     }
-    return cells;
 }
 
 // Cells from 0 on: a periodic dimension is lifted by a multiple of its extent.
@@ -119,34 +128,57 @@ Tile moved(Tile tile, const Layout& layout, const Wrap& wrap) {
 
 std::vector<Transfer> wanted_receives(const Layout& owners, const HaloLayout& wanted, Index rank, const Wrap& wrap) {
     std::vector<Transfer> receives;
-    const Tile cells = distinct_cells(wanted, rank);
+    Tile cells = distinct_cells(wanted, rank);
     if (count(cells) == 0) return receives;
-    const Tile elements = intersect(moved(cells, owners, opposite(wrap)), whole(owners));
-    for (const TileNumber& number : touched_tiles(owners, elements)) {
-        const Tile part = intersect(tile_of(owners, number), elements);
-        if (count(part) > 0) append(receives, owner_for(owners, number, rank), moved(part, owners, wrap));
+    std::vector<std::vector<ShardCells>> lines(owners.dims.size());
+    for (std::size_t k = 0; k < lines.size(); ++k) {
+        const Dim& dim = owners.dims[k];
+        const Index up = wrap[k] * dim.extent;
+        const Side elements = within(dim, shifted(cells[k], -up), 0, 0);
+        for (const Index shard : touched_shards(dim, elements)) {
+            Side part = shifted(intersect(side(dim, shard), elements), up);
+            if (!part.intervals.empty()) lines[k].push_back({with_value(dim.atoms, 0, shard), std::move(part)});
+        }
     }
+    receives.reserve(products(lines));
+    const TileNumber first(lines.size(), 0);
+    each_product(
+        lines, owner_position(owners, wanted, first, rank),
+        [&](Index position, const Tile& part) { append(receives, device_at(owners.mesh, position), part); }, cells);
     return receives;
 }
 
 std::vector<Transfer> wanted_sends(const Layout& owners, const HaloLayout& wanted, Index rank, const Wrap& wrap) {
     std::vector<Transfer> sends;
-    const Tile own = tile(owners, rank);
+    Tile own = tile(owners, rank);
     if (count(own) == 0) return sends;
-    const TileNumber number = tile_number(owners, rank);
-    const Tile cells = moved(own, owners, wrap);
-    for (const TileNumber& near_by : touched_tiles(wanted.owned, near(wanted, cells))) {
-        for (const Index device : devices_with(wanted.owned, near_by)) {
-            if (device == rank || owner_for(owners, number, device) != rank) continue;
-            const Tile part = intersect(cells, distinct_cells(wanted, device));
-            if (count(part) > 0) append(sends, device, part);
+    std::vector<std::vector<ShardCells>> lines(owners.dims.size());
+    for (std::size_t k = 0; k < lines.size(); ++k) {
+        const Dim& dim = wanted.owned.dims[k];
+        const Halo& halo = wanted.halos[k];
+        const Side cells = shifted(own[k], wrap[k] * dim.extent);
+        for (const Index shard : touched_shards(dim, within(dim, cells, halo.after, halo.before))) {
+            Side part = intersect(cells, distinct_side(wanted, k, shard));
+            if (!part.intervals.empty()) lines[k].push_back({with_value(dim.atoms, 0, shard), std::move(part)});
         }
     }
+    sends.reserve(products(lines));
+    const Index own_position = *position_of(owners.mesh, rank);
+    const TileNumber number = tile_number(owners, rank);
+    const AtomList replicas = complement(used_atoms(wanted.owned), device_count(wanted.owned));
+    const auto send = [&](Index position, const Tile& part) {
+        for (Index replica = 0; replica < combinations(replicas); ++replica) {
+            const Index device = device_at(wanted.owned.mesh, with_value(replicas, position, replica));
+            if (device != rank && owner_position(owners, wanted, number, device) == own_position)
+                append(sends, device, part);
+        }
+    };
+    each_product(lines, 0, send, own);
     return sends;
 }
 
 Result<OwnedBoxes> owned_boxes(const Layout& owners, const HaloLayout& wanted) {
-    const Index ranks = world_size(owners.mesh);
+    const Index ranks = std::max(world_size(owners.mesh), world_size(wanted.owned.mesh));
     RESHARD_CHECK(check_certified_ranks(ranks));
     OwnedBoxes boxes{shape(owners), true, false, {}};
     for (Index rank = 0; rank < ranks; ++rank) {

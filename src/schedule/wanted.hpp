@@ -20,8 +20,8 @@ using Wrap = std::vector<Index>;
 
 /// The rank's receives of all distinct cells with this wrap, each from an owner. Boxes are in cells. Copies of elements
 /// that the rank owns have peer == rank. Among several owners, the rank takes the one whose place in the mesh differs
-/// from its own only in the digits that cut `owners`. So it takes itself if it is one.
-/// pre: one shape and one set of devices; `owners` has no summands.
+/// from its own only in the digits that cut `owners`. So it takes itself if it is one. The meshes may have different
+/// devices. pre: one shape; `owners` has no summands.
 [[nodiscard]] std::vector<Transfer> wanted_receives(const Layout& owners, const HaloLayout& wanted, Index rank,
                                                     const Wrap& wrap);
 

@@ -24,7 +24,7 @@ static void moves(const reshard_digest_keys* keys) {
             SUCCEEDS(reshard_digest_rows(keys, row, 1, &tile, &bytes, 1, RESHARD_SEND, &one, &error));
             sent[row->peer] = reshard_digest_add(sent[row->peer], one);
         }
-        FAILS(RESHARD_MISMATCH, "its tile has 8",
+        FAILS(RESHARD_MISMATCH, "the tile has 8",
               reshard_digest_rows(keys, reshard_rows_data(rows), 1, &tile, &(int64_t){8}, 1, RESHARD_SEND,
                                   &(reshard_digest){0, 0}, &error));
         reshard_release(rows);

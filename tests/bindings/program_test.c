@@ -163,6 +163,9 @@ static void runs(void) {
     void* address = NULL;
     int64_t bytes = 0;
     FAILS(RESHARD_USAGE, "w0", reshard_program_runner_tile(runners[0], "w0", &address, &bytes, &error));
+    SUCCEEDS(reshard_program_runner_free_kept(runners[2], &error));
+    SUCCEEDS(reshard_program_runner_tile(runners[2], "v0", &address, &bytes, &error));
+    EXPECT(address == NULL && bytes == 0);
     for (int r = 0; r < ranks; ++r) {
         SUCCEEDS(reshard_program_runner_tile(runners[r], "scale", &address, &bytes, &error));
         if (address != NULL) *(int*)address = 1;

@@ -27,7 +27,9 @@ class Tables(tool.Case):
         text = self.ran_well(tool.reshard(*arguments)).out
         if arguments[0] == "plan":
             text = masked(text)
-        path = os.path.join(tool.HERE, "golden", name + ".txt")
+        self.written_in(os.path.join(tool.HERE, "golden", name + ".txt"), text)
+
+    def written_in(self, path, text):
         if os.environ.get("RESHARD_UPDATE"):
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
@@ -60,6 +62,10 @@ class Tables(tool.Case):
         for to in ("jax", "stablehlo", "torch"):
             self.golden("emit_" + to, "emit", "--to", to, *wide)
             self.golden("emit_sums_" + to, "emit", "--to", to, *sums)
+        typed = self.ran_well(tool.reshard("emit", "--to", "spmd_types", "--mesh", "dp=2,tp=4", "f32[64@(dp,tp),32]", "f32[64,32]"))
+        lines = [line.strip() for line in typed.out.splitlines() if "redistribute(" in line]
+        self.assertEqual(lines, [f'tile = spmd.redistribute(tile, mesh.get_group("{axis}"), src=spmd.S(0), dst=spmd.R)'
+                                 for axis in ("tp", "dp")])
 
     def test_emit_says_what_it_cannot_write(self):
         for said, arguments in (
@@ -78,6 +84,17 @@ class Tables(tool.Case):
              ("--to", "jax", "--vocabulary", "all", "--mesh", "x=2,y=3", "f32[6@x]", "f32[6@y]")),
             ("an exchange is no operation that every framework has",
              ("--to", "jax", "--vocabulary", "all", "--mesh", "x=2,y=3", "f32[6@x]", "f32[6@y]")),
+            ("step 1 of the plan (permute) is no typed collective, which changes one whole mesh axis",
+             ("--to", "spmd_types", "--mesh", "x=2,y=2", "f32[64@x,32@y]", "f32[64@y,32@x]")),
+            ("step 1 of the plan (all_to_all) is no typed collective, which changes one whole mesh axis: it changes 2 mesh axes",
+             ("--to", "spmd_types", "--mesh", "x=2,y=4", "f32[64@(x,y),32]", "f32[64,32@(x,y)]")),
+            ("(all_gather) is no typed collective, which changes one whole mesh axis: it cuts a dimension by a part of a mesh axis",
+             ("--to", "spmd_types", "--mesh", "x=4", "f32[64@x:(1)2,32]", "f32[64,32]")),
+            ("typed collectives only add",
+             ("--to", "spmd_types", "--mesh", "x=2", "f32[64,32]{max:x}", "f32[64,32@x]")),
+            ("typed collectives do not reshape", ("--to", "spmd_types", "--mesh", "x=4", "f32[8,8@x]", "f32[64@x]")),
+            ("one mesh at both ends, whose devices are in order",
+             ("--to", "spmd_types", "--mesh", "x=4[2,0,3,1]", "f32[8@x]", "f32[8]")),
             ("list the devices in different orders",
              ("--to", "jax", "--mesh", "x=4", "--target-mesh", "x=4[2,0,3,1]", "f32[4@x]", "f32[4@x]")),
         ):
@@ -166,6 +183,18 @@ class Tables(tool.Case):
                          r"search +1 +1 +[0-9.]+ (ns|us|ms) ")
         self.assertNotEqual(self.ran_well(tool.reshard("plan", *TWO_BY_THREE, "--disabled-rules", "search")).out,
                             self.ran_well(tool.reshard("plan", *TWO_BY_THREE)).out)
+
+    def test_pictures_of_the_pages(self):
+        pictures = {"steps": ("draw", *TWO_BY_THREE, "--vocabulary", "collectives"),
+                    "levels": ("draw", "--mesh", "n=2,x=2", "f32[4096@(n,x),4096]", "f32[4096,4096@n]", "--machine",
+                               "ethernet:nodes=2,per_node=2", "--vocabulary", "collectives"),
+                    "halos": ("draw", "--mesh", "x=2,y=2", "f64[16@x,16@y]", "f64[16@x~2,16@y~1%]"),
+                    "lanes": ("schedule", "--generate", "1f1b stages=3 microbatches=5 move=9ms")}
+        for name, arguments in pictures.items():
+            with self.subTest(name):
+                text = self.ran_well(tool.reshard(*arguments, "--svg")).out
+                xml.etree.ElementTree.fromstring(text)
+                self.written_in(os.path.join(tool.HERE, "..", "..", "docs", "pictures", name + ".svg"), text)
 
     def test_svg_is_xml_with_a_mark_for_every_device(self):
         ran = self.ran_well(tool.reshard("draw", "--svg", "--mesh", "x=2,y=3", "f32[6@x]", "f32[6@y]"))

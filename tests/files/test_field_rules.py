@@ -157,14 +157,19 @@ class FieldRules(suite.Case):
             self.assert_tensors(found, {"fc1": np.concatenate([np.split(half, 2)[rank] for half in (gate, up)])})
 
     def test_scales_of_32_values(self):
-        """vllm-omni#5761: a scale for each 32 values of a row. A cut within 32 values is an error."""
+        """vllm-omni#5761: a scale for each 32 values of a row. Two ranks that share 32 values both have the scale."""
         tensors = {"w": self.draw(4, 192, dtype="F8_E4M3"), "w_scale": self.draw(4, 6, dtype="U8")}
         rules = "target tp=2\nw = [-, tp]\nw_scale = blocks 1,32 of w\n"
         for rank, found in enumerate(self.moved(tensors, rules)):
             self.assert_tensors(found, {name: np.split(array, 2, 1)[rank] for name, array in tensors.items()})
-        said = self.refused("convert", "model.safetensors", "no", "--to", "ranks", "--rules",
-                            self.text("no.rules", rules.replace("tp=2", "tp=4")))
-        self.assertIn("line 3 of the rules: dimension 1, u8[192@tp], is cut at 48, within a block of 32", said)
+        self.runs("convert", "ranks", "shared", "--to", "ranks", "--list", self.text("list", "w f8_e4m3fn[4,192]\nw_scale u8[4,6]\n"), "--rules",
+                  self.text("shared.rules", rules.replace("target", "source") + rules.replace("tp=2", "tp=4")))
+        for rank, found in enumerate(files.read_ranks(self.path("shared"))):
+            scales = tensors["w_scale"][:, rank * 48 // 32:-(-(rank + 1) * 48 // 32)]
+            self.assert_tensors(found, {"w": np.split(tensors["w"], 4, 1)[rank], "w_scale": scales})
+        self.runs("convert", "shared", "back.safetensors", "--list", "list", "--rules", self.text(
+            "back", "source tp=4\nw = [-, tp]\nw_scale = blocks 1,32 of w\ntarget file=1\notherwise = -\n"))
+        self.assert_tensors(files.read(self.path("back.safetensors"))[0], tensors)
 
     def test_weights_that_a_convolution_layer_stores_transposed(self):
         """torchtune#2820: GPT-2 stores [in, out], and q, k and v side by side."""

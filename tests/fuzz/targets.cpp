@@ -8,10 +8,12 @@
 #include "files/formats/folder.hpp"
 #include "files/formats/npy.hpp"
 #include "files/formats/zarr.hpp"
+#include "reshard/files/program.hpp"
 #include "reshard/model/model_rows.hpp"
 #include "reshard/notations/hlo.hpp"
 #include "reshard/notations/notation.hpp"
 #include "reshard/planner/cost.hpp"
+#include "reshard/program/hlo.hpp"
 #include "reshard/synthesize.hpp"
 #include "tool/request/problem_line.hpp"
 
@@ -185,6 +187,37 @@ void index(std::string_view bytes) {
     for (const auto& [name, file] : *read) require(file.find('/') == std::string::npos, "a path out of the folder");
 }
 
+// An accepted program survives being written and read.
+void same_again(const Program& program) {
+    const std::string text = files::format(program);
+    const auto back = files::parse_program(text);
+    require(back.has_value(), "a program is not read again");
+    require(files::format(*back) == text, "a program changes when it is written");
+}
+
+void program(std::string_view bytes) {
+    const auto read = files::parse_program(bytes);
+    if (!accepted(read)) return;
+    if (accepted(validate(*read))) same_again(*read);
+}
+
+// The name of a computation, or an empty line, then scheduled HLO. A machine says the times of small groups.
+void module(std::string_view bytes) {
+    constexpr Index bytes_max = Index{1} << 40;
+    const HloTimes on_machine = hlo_times_on(laptop());
+    const HloTimes times = [&](const HloInstruction& one) -> Result<Index> {
+        const bool is_small = one.devices.size() <= 16 && std::max(one.bytes, one.read_bytes) < bytes_max;
+        return is_small ? on_machine(one) : picoseconds_of(one, 1.0);
+    };
+    const auto [computation, text] = halves(bytes);
+    const auto read = program_of_hlo(text, times, computation);
+    if (!accepted(read)) return;
+    require(validate(read->program).has_value(), "HLO made a program that is not valid");
+    require(read->xla_picoseconds >= 0 && read->hidden + read->blocking <= std::ssize(read->program.tasks),
+            "XLA's order has more collectives than tasks");
+    same_again(read->program);
+}
+
 // Equal layers are understood once, with the rows of all tensors.
 void rules_by_layer(std::string_view list, std::string_view rules, const CheckpointMapping& mapping,
                     const RowSchedule& schedule) {
@@ -232,7 +265,7 @@ void rules(std::string_view bytes) {
     if (tensors->size() <= 10'000) rules_by_layer(bytes.substr(0, end), bytes.substr(end), *model, *schedule);
 }
 
-constexpr std::array<Target, 16> all = {{{"mesh", mesh},
+constexpr std::array<Target, 18> all = {{{"mesh", mesh},
                                          {"layout", layout},
                                          {"spec", foreign<Notation::spec>},
                                          {"sdy", foreign<Notation::sdy>},
@@ -247,7 +280,9 @@ constexpr std::array<Target, 16> all = {{{"mesh", mesh},
                                          {"zarr", zarr},
                                          {"zarr2", zarr2},
                                          {"codecs", codecs},
-                                         {"rules", rules}}};
+                                         {"rules", rules},
+                                         {"program", program},
+                                         {"module", module}}};
 
 }  // namespace
 

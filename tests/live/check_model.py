@@ -38,6 +38,8 @@ def main(spin, compiler):
     if not long:  # only the long run reaches every statement
         wrong = [one for one in wrong if one != "a statement is never reached"]
     print(said if wrong else re.search(r"(\d+) states, stored", said).group(0))
+    placed = visit(spin, compiler, "-DNEWEST=2", "-DUPDATES=2", "-DIN_PLACE")  # each read overwrites the version before
+    wrong += [f"in place: {one}" for one in faults(placed) if one != "a statement is never reached"]
     # A model without the rule that a voter serves nothing must fail, or the checker looks at nothing.
     blind = visit(spin, compiler, "-DNEWEST=2", "-DUPDATES=2", "-DSERVES_WHILE_IT_VOTES")
     if not list(faults(blind)) or "assertion violated" not in blind:

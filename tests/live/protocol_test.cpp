@@ -69,7 +69,7 @@ TEST(Simulation, Stalls) {
 // update must end all the same. This was a loop without end.
 TEST(SubscriberState, ASilentPublisherEndsTheTriesOfAVersionThatIsGone) {
     constexpr Index lease = 100;
-    SubscriberState state(2, lease, {});
+    SubscriberState state(2, lease, {}, false);
     std::optional<Finished> finished;
     int tries = 0;
     const auto step = [&](Index now) {

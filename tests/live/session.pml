@@ -95,6 +95,9 @@ update:
     :: v == 0 || v <= mine -> goto leave    /* nothing newer */
     :: else -> skip
     fi;
+#ifdef IN_PLACE
+    serving[r] = 0;  /* the read overwrites it */
+#endif
     /* read: a lease, two words, from each publisher's rank */
     whole = true; right = true; p = 0;
     do

@@ -328,6 +328,49 @@ TEST_F(Errors, APublisherThatLeavesAndComesAgain) {
     EXPECT_EQ(std::memcmp(into->tile(0).value().data(), values.data(), 48), 0);
 }
 
+// The publisher leaves when the first of two tensors has come. In place the old version is overwritten then, so nothing
+// is served until a version is whole again.
+TEST_F(Errors, AnUpdateInPlaceThatFails) {
+    const Layout large = layout_of("x=1", "i64[1200000]");  // the next tensor is copied after a look at the publisher
+    std::vector<std::int64_t> first(1200000, 1);
+    std::optional<Publisher> out;
+    const auto open = [&] {
+        out = std::move(Publisher::open(*mine, folder / "out",
+                                        std::vector<PublishedTensor>{{"large", large, std::as_bytes(std::span(first))},
+                                                                     {"w", layout, std::as_bytes(std::span(values))}})
+                            .value());
+    };
+    open();
+    ASSERT_TRUE(out->commit(1));
+    bool leaves = false;
+    SubscribeOptions options{.in_place = true};
+    options.arrived = [&](std::size_t tensor, std::span<const std::byte>) {
+        if (leaves && tensor == 0) out.reset();
+    };
+    auto into = Subscriber::connect(*theirs, folder / "out", std::vector<WantedTensor>{{"large", large}, {"w", layout}},
+                                    options);
+    ASSERT_TRUE(into) << describe(into.error());
+    ASSERT_EQ(into->update(minutes(1)).value(), 1);
+    const std::byte* const memory = into->tile(0).value().data();
+    first.assign(first.size(), 2);
+    values.assign(6, 2);
+    ASSERT_TRUE(out->commit(2));
+    leaves = true;
+    EXPECT_EQ(into->update(minutes(1)).error().message, "rank 0 of the publisher is lost: its connection is closed");
+    EXPECT_EQ(into->version(), 0);
+    EXPECT_EQ(into->tile(1).error().message,
+              "the memory has parts of several versions; update() takes a whole version");
+    leaves = false;
+    open();
+    ASSERT_TRUE(out->commit(1));  // the version that was overwritten: it may come again, older ones may not
+    ASSERT_TRUE(into->reconnect(*theirs));
+    EXPECT_EQ(into->version(), 0);
+    EXPECT_EQ(into->update(minutes(1)).value(), 1);
+    EXPECT_EQ(into->tile(0).value().data(), memory);
+    EXPECT_EQ(std::memcmp(into->tile(0).value().data(), first.data(), first.size() * 8), 0);
+    EXPECT_EQ(std::memcmp(into->tile(1).value().data(), values.data(), 48), 0);
+}
+
 // The digest is the same in every layout, and one changed byte changes it.
 TEST(Tensors, DigestPartsAddUp) {
     const DigestKeys keys;

@@ -42,7 +42,7 @@ void World::join(Group& group) {
     for (auto& rank : group.ranks) {
         const bool kept = survives(rank);
         const Standing before = kept ? rank->state.standing() : Standing{};
-        auto next = std::make_shared<SubscriberRank>(publishers_.size(), before);
+        auto next = std::make_shared<SubscriberRank>(publishers_.size(), before, group.in_place);
         if (kept) {
             next->visible = rank->visible;
             next->hidden = rank->hidden;
@@ -95,10 +95,10 @@ void World::act(const Shared& rank) {
         if (const auto* send = std::get_if<Send>(&action)) to_publisher(rank, send->peer, send->message);
         if (const auto* fetch = std::get_if<Fetch>(&action)) copy(rank, *fetch);
         if (const auto* gather = std::get_if<Gather>(&action)) vote(rank, gather->vote);
-        if (std::get_if<Activate>(&action) != nullptr) std::swap(rank->visible, rank->hidden);
+        if (std::get_if<Activate>(&action) != nullptr) std::swap(rank->visible, rank->filled());
         if (const auto* sum = std::get_if<Sum>(&action)) {
             std::uint64_t content = 0;
-            for (const auto& [place, value] : rank->hidden) content = checks_ ? add(content, value) : 0;
+            for (const auto& [place, value] : rank->filled()) content = checks_ ? add(content, value) : 0;
             in(rank, draw(4), [this, rank, content, generation = sum->generation] {
                 rank->state.summed(generation, content);
                 act(rank);
@@ -137,7 +137,7 @@ void World::copy_from(const Shared& rank, const Fetch& fetch, const std::shared_
         }
         const bool wrong = checks_ && chance(faults_.corrupt);
         if (wrong) ++tally_.corrupted;
-        rank->hidden[{fetch.peer, k}] = wrong ? draw(Digest::prime) : (*segment)[k];
+        rank->filled()[{fetch.peer, k}] = wrong ? draw(Digest::prime) : (*segment)[k];
         copy_from(rank, fetch, segment, k + step, step);
     });
 }

@@ -41,9 +41,12 @@ struct PublisherRank : Process {
 };
 
 struct SubscriberRank : Process {
-    SubscriberRank(std::size_t peers, Standing before) : state(peers, lease, before) {}
+    SubscriberRank(std::size_t peers, Standing before, bool one_buffer)
+        : state(peers, lease, before, one_buffer), in_place(one_buffer) {}
     SubscriberState state;
-    Buffer visible, hidden;
+    Buffer visible, hidden;  // in place nothing is hidden
+    bool in_place;
+    Buffer& filled() { return in_place ? visible : hidden; }
     std::size_t connection = 0;  // its number at the publishers
     std::vector<std::shared_ptr<PublisherRank>> publishers;
     std::size_t rounds = 0;
@@ -62,6 +65,7 @@ struct Group {
     std::vector<std::shared_ptr<SubscriberRank>> ranks;
     std::vector<Round> rounds;
     bool broken = false;
+    bool in_place = false;
     Index seen = 0;  // the newest version that any rank has served
     int epoch = 0;   // joins
 };

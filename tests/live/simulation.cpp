@@ -8,6 +8,7 @@ Tally World::run() {
     for (auto& one : publishers_) one = std::make_shared<PublisherRank>();
     groups_.resize(1 + draw(2));
     for (Group& group : groups_) {
+        group.in_place = draw(2) == 0;
         const std::size_t ranks = 1 + draw(3);
         for (std::size_t r = 0; r < ranks; ++r) group.ranks.push_back(nullptr);
         after(draw(20), [this, &group] { join(group); });

@@ -45,7 +45,7 @@ def run_page(case, name):
         case.assertGreaterEqual(len(commands), 1)
         for command, printed in commands:
             done = subprocess.run(command, shell=True, cwd=folder, env=environment, capture_output=True, text=True,
-                                  timeout=120, check=False)
+                                  timeout=600, check=False)
             case.assertEqual(done.returncode, 0, done.stderr)
             case.assertEqual(done.stdout, printed)
 

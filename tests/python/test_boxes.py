@@ -113,6 +113,56 @@ class Ranks(unittest.TestCase):
             numpy.testing.assert_array_equal(tile, self.whole[3 * team.rank:3 * team.rank + 3])
         team.Free()
 
+    def test_rebuilds_by_rules(self):
+        """Experts with owners and cut, a renamed tensor and a scalar: rank 2 is lost, and three ranks go on."""
+        tensors = "e.{e:2}.w f64[8,6]\nsteps i64[]\nnorm f64[6]\n"
+        source = "source copy=2,ep=2\ne.{e:2}.w = [{e}@ep, -, -]\nsteps = -\nnorm = [ep]\n"
+        target = "target x=3[0,1,3]\ne.{e:2}.w = [-, x]\nsteps = -\nlast = - <- norm\n"
+        whole = {"e.0.w": self.whole, "e.1.w": -self.whole, "steps": numpy.array(7), "norm": numpy.arange(6.0)}
+        expert = self.rank % 2
+        tiles = {f"e.{expert}.w": whole[f"e.{expert}.w"], "steps": whole["steps"],
+                 "norm": numpy.split(whole["norm"], 2)[expert]}
+        traffic = reshard.rebuild_traffic(source + target, tensors, [2])
+        self.assertEqual([one.sent_bytes == 0 for one in traffic], [False, False, True, False])
+        self.assertEqual(sum(one.received_bytes for one in traffic), sum(one.sent_bytes for one in traffic))
+        # Rank 0 holds expert 0 and half of norm: it lacks its columns of expert 1, and three numbers.
+        self.assertEqual(traffic[0], (8 * 2 * 8 + 24, traffic[0].sent_bytes, 8 * 2 * 8 + 24 + 8))
+        team = self.comm.Split(self.rank == 2, self.rank)
+        if self.rank != 2:
+            left = [0, 1, 3]
+            rebuilt = reshard.move_tensors(team, tiles, source + target, tensors, lost=[2], devices=left)
+            columns = slice(2 * team.rank, 2 * team.rank + 2)
+            for name, wanted in (("e.0.w", whole["e.0.w"][:, columns]), ("e.1.w", whole["e.1.w"][:, columns]),
+                                 ("steps", whole["steps"]), ("last", whole["norm"])):
+                self.assertEqual(rebuilt[name].shape, wanted.shape, name)
+                numpy.testing.assert_array_equal(rebuilt[name], wanted)
+        team.Free()
+
+        def rebuild(rules, lost=(2,), given=tiles, **named):
+            return lambda: reshard.move_tensors(self.comm, given, rules, tensors, lost=lost, **named)
+        parts = source + "target x=3[0,1,3]\nw = - <- e.{e:2}.w\notherwise = -\n"
+        self.raises(reshard.UnsupportedError, "'w' is made of parts", rebuild(parts))
+        self.raises(reshard.UnsupportedError, "a rebuild casts nothing", rebuild(source + target, cast="f32"))
+        self.raises(reshard.InfeasibleError, "only lost devices held", rebuild(source + target, (0, 2)))
+        self.raises(reshard.InputError, "no tensor of the target is made of 'other'",
+                    rebuild(source + target, given={**tiles, "other": self.whole}))
+        home = source + "target ep=2\ne.{e:2}.w = [{e}@ep, -, -]\notherwise = -\n"
+        owned = rebuild(home, ())()
+        self.assertEqual([owned[f"e.{e}.w"].shape for e in range(2)],
+                         [(8, 6) if self.rank == e else (0, 0) for e in range(2)])
+        if self.rank < 2:
+            numpy.testing.assert_array_equal(owned[f"e.{expert}.w"], whole[f"e.{expert}.w"])
+
+    def test_traffic_of_rebuilds(self):
+        layout = reshard.Layout(reshard.Mesh({"copy": 2, "x": 2}), "f64", (8, 6), ("x", None))
+        one, = {(each.received_bytes, each.sent_bytes, each.kept_bytes) for each in reshard.rebuild_traffic(layout, layout, [])}
+        self.assertEqual(one, (0, 0, 192))
+        named = reshard.rebuild_traffic({"a": layout, "b": layout}, {"b": layout, "a": layout}, [1])
+        self.assertEqual([(each.received_bytes, each.sent_bytes) for each in named], [(0, 0), (384, 0), (0, 0), (0, 384)])
+        self.assertEqual(named, reshard.rebuild_traffic([layout, layout], [layout, layout], [1]))
+        self.raises(reshard.InfeasibleError, "held [4:8, 0:6]", lambda: reshard.rebuild_traffic(layout, layout, [1, 3]))
+        self.raises(reshard.InputError, "1 sources and 2 targets", lambda: reshard.rebuild_traffic(layout, [layout] * 2, [1]))
+
     def test_errors_of_rebuilds(self):
         layout = reshard.Layout(reshard.Mesh({"copy": 2, "x": 2}), "f64", (8, 6), ("x", None))
         tile = reshard.split(self.whole, layout)[self.rank]

@@ -74,6 +74,30 @@ class Ranks(unittest.TestCase):
             self.same(back, self.whole)
         self.comm.Barrier()
 
+    def test_scales_that_ranks_share(self):
+        """192 columns a rank, and a scale for each 128: loaded, saved and moved to ranks of 384 and 256 columns."""
+        whole = {"down": numpy.arange(2 * 768, dtype=numpy.uint16).reshape(2, 768),
+                 "scale": numpy.arange(12, dtype=numpy.float32).reshape(2, 6)}
+        lines = "{} tp={}\ndown = [-, tp]\nscale = blocks 1,128 of down\n"
+        shapes = {name: array.shape for name, array in whole.items()}
+
+        def tiles(ranks):
+            begin, end = (768 * rank // ranks for rank in (self.rank, self.rank + 1))
+            return {"down": whole["down"][:, begin:end], "scale": whole["scale"][:, begin // 128:-(-end // 128)]}
+
+        path = self.path("whole.safetensors")
+        reshard.save(self.comm, path, whole, "source p=4\notherwise = -\n")
+        own = reshard.load(self.comm, path, lines.format("target", 4))
+        self.same(own, tiles(4))
+        again = self.path("again.safetensors")
+        reshard.save(self.comm, again, own, lines.format("source", 4), shapes=shapes)
+        self.same(reshard.load(self.comm, again), whole)
+        listed = [(name, array.dtype.name, array.shape) for name, array in whole.items()]
+        for ranks in (2, 3):
+            moved = reshard.move_tensors(self.comm, own, lines.format("source", 4) + lines.format("target", ranks), listed)
+            if self.rank < ranks:
+                self.same(moved, tiles(ranks))
+
     def test_what_the_page_shows(self):
         from safetensors.numpy import save_file
         page = (pathlib.Path(os.environ["RESHARD_ROOT"]) / "docs/checkpoints.md").read_text(encoding="utf-8")
@@ -220,7 +244,7 @@ reshard.save(comm, path, {"t": rows}, "source x=4\\nt = [x, -]\\n", shapes={"t":
 """
 
 
-class Launched(four_ranks.launched(120)):
+class Launched(four_ranks.launched(600)):
     def save(self, path, limit=0):
         # A copy of the environment, since MPI adds variables for this process to the environment itself.
         return subprocess.run([four_ranks.MPIEXEC, "-n", "4", sys.executable, "-c", SAVING, path, str(limit)],

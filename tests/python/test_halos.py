@@ -56,6 +56,23 @@ class Ranks(unittest.TestCase):
         for array in arrays:
             numpy.testing.assert_array_equal(array, wanted)
 
+    def test_a_source_with_halos_on_other_ranks(self):
+        pair = reshard.Layout(reshard.Mesh({"x": 2}, [3, 1]), "f64", (6, 4), ("x", None))
+        halo = reshard.mpi.Halo(self.comm, self.layout, 1, True, source=pair, source_width=(2, 0))
+        tile = numpy.full((7, 4) if self.rank in (1, 3) else (0, 0), -1.0)
+        if self.rank in (1, 3):
+            tile[2:5] = self.whole[:3] if self.rank == 3 else self.whole[3:]
+        numpy.testing.assert_array_equal(halo(halo.allocate(), tile), self.filled(((1, 1), (1, 1)), True))
+        back = reshard.mpi.Halo(self.comm, pair, (1, 0), source=self.layout)
+        array = back(back.allocate(), reshard.split(self.whole, self.layout)[self.rank])
+        self.assertEqual(array.shape, (5, 4) if self.rank in (1, 3) else (0, 0))
+        if self.rank == 3:
+            numpy.testing.assert_array_equal(array[1:], self.whole[:4])
+        if self.rank == 1:
+            numpy.testing.assert_array_equal(array[:-1], self.whole[2:])
+        self.raises(reshard.InputError, "(7, 4)" if self.rank in (1, 3) else "(0, 0)",
+                    lambda: halo(halo.allocate(), numpy.zeros((3, 4))))
+
     def test_sum_is_the_adjoint_of_a_fill(self):
         from mpi4py import MPI
         for width in (((1, 1), (1, 1)), ((2, 0), (0, 1)), ((4, 5), (3, 3))):

@@ -234,6 +234,12 @@ class Plans(unittest.TestCase):
         self.assertEqual(plan.draw() + "\n", told("draw", *question))
         self.assertEqual(plan.svg(), told("draw", "--svg", *question))
         self.assertEqual(str(reshard.explain(SOURCE, TARGET)) + "\n", told("explain", *question))
+        shuffled = reshard.parse_mesh("a=2,b=2,c=2[0,3,5,6,1,7,2,4]")
+        ends = ("f32[8192@(a,b,c),8192]", "f32[8192,8192]")
+        machine = "ethernet:nodes=2,per_node=4"
+        nodes = str(reshard.synthesize(*(reshard.parse_layout(shuffled, end) for end in ends), machine=machine))
+        self.assertIn("through nodes of 4 devices", nodes)
+        self.assertEqual(nodes + "\n", told("plan", "--machine", machine, "--mesh", str(shuffled), *ends))
         limited = ("--donate", "--footprint-bytes-max", "1GiB", "--vocabulary", "collectives")
         donated = reshard.synthesize(SOURCE, TARGET, donate=True, footprint_bytes_max="1GiB", vocabulary="collectives")
         self.assertEqual(str(donated) + "\n", told("plan", *question, *limited))

@@ -241,12 +241,13 @@ TEST(Digest, RefusesRowsOutsideTiles) {
         return digest ? std::string("none") : digest.error().message;
     };
     EXPECT_EQ(fault({0, 0, 0, 0, 64, 1, 0, 0}, RowSide::send), "none");
-    EXPECT_EQ(fault({0, 0, 60, 0, 8, 1, 0, 0}, RowSide::send), "a row of array 0 reaches to byte 68; its tile has 64");
+    EXPECT_EQ(fault({0, 0, 60, 0, 8, 1, 0, 0}, RowSide::send),
+              "a row of array 0 ends at byte 68; the tile has 64 bytes");
     EXPECT_EQ(fault({0, 0, 0, 0, 8, 9, 0, 8}, RowSide::receive),
-              "a row of array 0 reaches to byte 72; its tile has 64");
+              "a row of array 0 ends at byte 72; the tile has 64 bytes");
     EXPECT_NE(fault({0, 0, 0, 0, 8, index_max, 0, index_max}, RowSide::receive), "none");
     EXPECT_NE(fault({0, 0, -8, 0, 8, 1, 0, 0}, RowSide::send), "none");
-    EXPECT_EQ(fault({1, 0, 0, 0, 8, 1, 0, 0}, RowSide::send), "a row is of array 1; 1 tiles were given");
+    EXPECT_EQ(fault({1, 0, 0, 0, 8, 1, 0, 0}, RowSide::send), "a row of array 1; there are 1 tiles");
     const Layout layout = problem_of("x=2\nu8[8@x]\nx=2\nu8[8]").source;
     EXPECT_EQ(digest_tile(keys, layout, 0, tile).error().message, "the tile has 64 bytes; rank 0 holds 4");
     EXPECT_EQ(digest_tile(keys, layout, 5, {}).value(), Digest());

@@ -24,7 +24,12 @@ struct MovedModel {
     std::string fault;            ///< empty: every row is at both ends, and each byte is written once
 };
 
-inline MovedModel moved_model(const std::string& list, const std::string& rules, Index ranks) {
+/// Returns the element of a source for its number in the layout. They differ if ranks share blocks.
+using Numbers = std::function<Index(const ShardedTensor&, Index number)>;
+inline Index same_number(const ShardedTensor&, Index number) { return number; }
+
+inline MovedModel moved_model(const std::string& list, const std::string& rules, Index ranks,
+                              const Numbers& number_of = same_number) {
     const auto tensors = parse_tensors(list);
     if (!tensors) throw std::runtime_error(describe(tensors.error()));
     auto model = apply_rules(rules, *tensors);
@@ -33,8 +38,9 @@ inline MovedModel moved_model(const std::string& list, const std::string& rules,
     if (!schedule) throw std::runtime_error(describe(schedule.error()));
     std::vector<Memory> sources;
     for (const ShardedTensor& tensor : model->sources)
-        sources.push_back(tiles_of(*tensor.layout, ranks,
-                                   [&](Index element, Index byte) { return value_in(tensor.name, element, byte); }));
+        sources.push_back(tiles_of(*tensor.layout, ranks, [&](Index number, Index byte) {
+            return value_in(tensor.name, number_of(tensor, number), byte);
+        }));
     MovedModel moved{*std::move(model), {}, ""};
     std::vector<std::vector<std::vector<int>>> written;
     for (const ShardedTensor& tensor : moved.model.targets) {

@@ -110,6 +110,8 @@ TEST(RowTransport, AddressesThatAreMissingAreErrors) {
     EXPECT_EQ(message(addressed(rows, RowSide::send, {own}, {std::span(peers).first(4), 2})),
               "a row of array 1 and peer 2; there are addresses of 2 arrays and 2 ranks");
     EXPECT_EQ(addressed(rows, RowSide::send, {own}, {far, 2}).error().code, Code::overflow);
+    const std::vector<Row> negative = {{1, 2, -8, 16, 4, 3, 8, 4}};
+    EXPECT_EQ(addressed(negative, RowSide::send, {own}, {peers, 2}).error().code, Code::mismatch);
     const std::vector<StridedMemory> many = {{0, 1, 0, 1, UINT32_MAX}, {0, 1, 0, 1, 1}};
     EXPECT_EQ(blocks_of(many).error().code, Code::unsupported);
 }
@@ -207,18 +209,20 @@ TEST(RowTransport, BucketsHoldAllRunsInOrder) {
 }
 
 TEST(RowTransport, ShortRunsArePackedAndLongRunsAreNot) {
-    // 10 us a block, 1 GB/s on the wire, 4 GB/s packed and unpacked.
-    const TransferCosts costs{10'000'000, 1'000'000'000, 4'000'000'000};
+    // A message takes 20 us in both ways. Directly, a run takes 10 us and 1 GB/s; packed, 10 ns and 0.8 GB/s.
+    const TransferCosts costs{{20'000'000, 10'000'000, 1'000'000'000}, {20'000'000, 10'000, 800'000'000}};
     const std::vector<Row> rows = {{0, 0, 0, 0, 1152, 100, 2304, 1152},
                                    {0, 1, 0, 0, 1152, 1000, 2304, 1152},
                                    {1, 2, 0, 0, 1 << 20, 4, 1 << 21, 1 << 20}};
     const auto chosen = choose_transfers(rows, 0, costs, 1 << 20).value();
     ASSERT_EQ(chosen.size(), 2U);
-    EXPECT_EQ(chosen[0], (PeerTransfer{1, true, 1'152'000, 1000, 11'152'000'000, 1'460'000'000}));
+    EXPECT_EQ(chosen[0], (PeerTransfer{1, true, 1'152'000, 1000, 11'172'000'000, 1'490'000'000}));
     EXPECT_EQ(chosen[1].peer, 2);
     EXPECT_FALSE(chosen[1].packed);
-    EXPECT_NE(message(choose_transfers(rows, 0, {-1, 1, 1}, 1)), "");
-    EXPECT_NE(message(choose_transfers(rows, 0, {1, 0, 1}, 1)), "");
+    for (const WayCosts wrong : {WayCosts{-1, 1, 1}, {1, -1, 1}, {1, 1, 0}}) {
+        EXPECT_NE(message(choose_transfers(rows, 0, {wrong, costs.packed}, 1)), "");
+        EXPECT_NE(message(choose_transfers(rows, 0, {costs.direct, wrong}, 1)), "");
+    }
     EXPECT_EQ(message(choose_transfers(rows, 0, costs, 0)), "the size of a bucket is 0; at least 1 is needed");
 }
 

@@ -80,6 +80,21 @@ TEST(HaloPlan, AMoveFromAnotherLayoutComesAtOnce) {
     EXPECT_EQ(plan_halo(move).error().code, Code::mismatch);
 }
 
+TEST(HaloPlan, DevicesThatOnlySendCount) {
+    HaloMove move = square;
+    move.source = parse_layout(Mesh({{"s", 2}}, {16, 17}), "f64[64@s,64]").value();
+    move.source_halos = {{1, 1}, {}};
+    const HaloPlan plan = plan_halo(move).value();
+    EXPECT_EQ(plan.prices[0].received_bytes, 18 * 18 * 8);
+    EXPECT_EQ(plan.prices[0].messages, 2);  // rows of both halves
+    // Each of the two sends half of all cells.
+    const Index sent = 16 * 18 * 18 * 8 / 2;
+    EXPECT_GE(plan.prices[0].picoseconds, sent * 500);
+    EXPECT_LT(plan.prices[0].picoseconds, sent * 500 + 10 * us);
+    move.source_halos = {{1, 1}};
+    EXPECT_EQ(plan_halo(move).error().code, Code::layout);
+}
+
 TEST(HaloPlan, OfAMillionDevicesThoseInTheMiddleCount) {
     const Mesh mesh{{"x", 1024}, {"y", 1024}};
     const HaloPlan plan = plan_halo(fill_of(mesh, "f64[65536@x~1,65536@y~1]")).value();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "reshard/synthesize.hpp"
 #include "reshard/text.hpp"
 
 namespace reshard {
@@ -51,6 +52,27 @@ TEST(PlanUnit, AFingerprintIsTheSameOnEveryMachine) {
     const std::uint64_t once = fingerprint(plan);
     EXPECT_NE(once, 0U);
     EXPECT_EQ(fingerprint(Plan(plan)), once);
+}
+
+TEST(PlanUnit, NodesOfOneDeviceArePlanned) {
+    const Level link{"link", index_max, 40'000'000, 4'000'000'000};
+    Options options;
+    options.machine = {"devices", {{"core", 1, 9'000'000, 1'000'000'000}, link}, 20'000'000'000};
+    Options without = options;
+    without.machine.levels = {link};
+    const Mesh four({{"x", 4}, {"y", 1}}, {2, 1, 0, 3});
+    const Mesh six{{"x", 2}, {"y", 3}};
+    const Mesh two({{"x", 2}, {"y", 1}}, {2, 1});
+    const std::pair<Layout, Layout> pairs[] = {
+        {*parse_layout(four, "f32[7@y,8]"), *parse_layout(two, "f32[7@(x,y),8]")},  // replicas to choose from
+        {*parse_layout(four, "f32[10@x,24]"), *parse_layout(two, "f32[10,24@x]")},
+        {*parse_layout(two, "f32[24,24]"), *parse_layout(two, "f32[24,24@x]")},
+        {*parse_layout(six, "f32[12@x,8]{U:y}"), *parse_layout(six, "f32[12,8@y]")}};
+    for (const auto& [source, target] : pairs) {
+        const auto made = synthesize(source, target, options);
+        ASSERT_TRUE(made) << describe(made.error());
+        EXPECT_LE(made->picoseconds, synthesize(source, target, without)->picoseconds) << format(source);
+    }
 }
 
 }  // namespace

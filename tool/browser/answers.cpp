@@ -83,7 +83,7 @@ Result<Json> answered(const Json& id, Question question) {
     RESHARD_TRY(const auto& made, synthesize(asked.problem, asked.options));
     Json json = {{"id", id}, {"table", plan_table(made, asked.options.machine, Page())}};
     if (auto gather = gather_json(asked, made)) json["gather"] = std::move(*gather);
-    if (auto picture = svg_picture(made.plan())) json["picture"] = std::move(*picture);
+    if (auto picture = svg_picture(made.plan(), asked.options.machine)) json["picture"] = std::move(*picture);
     json["lines"] = lines_json(asked);
     json["plan"] = plan_json(id, asked, made);
     return json;

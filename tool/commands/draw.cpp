@@ -49,7 +49,7 @@ Result<int> draw(const Arguments& arguments) {
         RESHARD_TRY(const auto& listed, picture_json(made.plan(), plan_json(nullptr, asked, made)));
         answer(line(listed));
     } else if (arguments.svg) {
-        RESHARD_TRY(const auto& picture, svg_picture(made.plan()));
+        RESHARD_TRY(const auto& picture, svg_picture(made.plan(), asked.options.machine));
         answer(picture);
     } else {
         answer(text_picture(made.plan(), page()));

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "report/explanation.hpp"
 #include "report/plan_table.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/certify.hpp"
@@ -17,6 +18,7 @@ Result<int> plan(const Arguments& arguments) {
     if (arguments.batch) return batch();
     if (!arguments.rows.empty()) return plan_rows(arguments);
     if (!arguments.lost.empty()) return plan_rebuild(arguments);
+    if (!arguments.rules.empty()) return fail(Code::usage, "--rules: needs --rows or --lost");
     if (!arguments.list.empty()) return plan_list(arguments);
     if (asks_for_halos(arguments.question)) return plan_halos(arguments);
     RESHARD_TRY(const auto& asked, request_for(arguments));
@@ -31,10 +33,12 @@ Result<int> plan(const Arguments& arguments) {
     if (arguments.json) {
         const Index us = std::chrono::duration_cast<std::chrono::microseconds>(spent).count();
         Json json = plan_json(nullptr, asked, *made, us);
+        add_nodes(json, *made, asked.options);
         if (certified) json["certified"] = certified_json(*certified);
         answer(line(json));
     } else {
-        answer(plan_table(*made, asked.options.machine, page()) + (certified ? certified_line(*certified) : ""));
+        answer(plan_table(*made, asked.options.machine, page()) + line_on_nodes(*made, asked.options) +
+               (certified ? certified_line(*certified) : ""));
     }
     return exit_ok;
 }

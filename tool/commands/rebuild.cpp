@@ -6,23 +6,48 @@
 
 #include "report/numbers.hpp"
 #include "reshard/boxes/rebuild.hpp"
+#include "reshard/model/rules.hpp"
 #include "reshard/text.hpp"
+#include "src/base/printable.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/commands/list.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
+#include "tool/console/text_file.hpp"
 
 namespace reshard::cli {
 namespace {
 
-Result<std::vector<Problem>> problems_of(const Arguments& arguments) {
+// An array, and its name in errors.
+struct NamedMove {
+    std::string name;
+    RebuildMove move;
+};
+
+Result<std::vector<NamedMove>> moves_by_rules(const Arguments& arguments) {
+    RESHARD_TRY(const auto& text, read_list_text(arguments.list));
+    RESHARD_TRY(const auto& tensors, in("--list", parse_tensors(text)));
+    RESHARD_TRY(const auto& rules, in("--rules", read_text(arguments.rules)));
+    RESHARD_TRY(const auto& mapping, in("--rules", apply_rules(rules, tensors)));
+    RESHARD_TRY(const auto& whole, in("--rules", whole_moves(mapping)));
+    std::vector<NamedMove> moves;
+    for (const WholeMove& one : whole)
+        moves.push_back({in_quotes(mapping.sources[one.source].name), {one.ends.source, one.ends.target}});
+    return moves;
+}
+
+Result<std::vector<NamedMove>> moves_of(const Arguments& arguments) {
+    if (!arguments.rules.empty()) return moves_by_rules(arguments);
     if (arguments.list.empty()) {
         RESHARD_TRY(const auto& asked, request_for(arguments));
-        return std::vector<Problem>{asked.problem};
+        return std::vector<NamedMove>{{"--lost", {asked.problem.source, asked.problem.target}}};
     }
     RESHARD_TRY(const auto& list, read_list(arguments));
-    return list.problems;
+    std::vector<NamedMove> moves;
+    for (const Problem& one : list.problems)
+        moves.push_back({fmt::format("array {}", moves.size()), {one.source, one.target}});
+    return moves;
 }
 
 void add(BoxTraffic& sum, const BoxTraffic& one) {
@@ -32,11 +57,10 @@ void add(BoxTraffic& sum, const BoxTraffic& one) {
 }
 
 // The traffic of each device, for all arrays together.
-Result<std::vector<BoxTraffic>> traffic_of(const std::vector<Problem>& problems, const std::vector<Index>& lost) {
+Result<std::vector<BoxTraffic>> traffic_of(const std::vector<NamedMove>& moves, const std::vector<Index>& lost) {
     std::vector<BoxTraffic> all;
-    for (std::size_t i = 0; i < problems.size(); ++i) {
-        const auto name = problems.size() > 1 ? fmt::format("array {}", i) : "--lost";
-        RESHARD_TRY(const auto& one, in(name, rebuild_traffic({problems[i].source, problems[i].target}, lost)));
+    for (const auto& [name, move] : moves) {
+        RESHARD_TRY(const auto& one, in(name, rebuild_traffic(move, lost)));
         all.resize(std::max(all.size(), one.size()));
         for (std::size_t device = 0; device < one.size(); ++device) add(all[device], one[device]);
     }
@@ -71,9 +95,9 @@ std::string text_of(std::size_t arrays, const std::vector<BoxTraffic>& traffic, 
 }  // namespace
 
 Result<int> plan_rebuild(const Arguments& arguments) {
-    RESHARD_TRY(const auto& problems, problems_of(arguments));
-    RESHARD_TRY(const auto& traffic, traffic_of(problems, arguments.lost));
-    answer(arguments.json ? line(json_of(traffic, arguments.lost)) : text_of(problems.size(), traffic, arguments.lost));
+    RESHARD_TRY(const auto& moves, moves_of(arguments));
+    RESHARD_TRY(const auto& traffic, traffic_of(moves, arguments.lost));
+    answer(arguments.json ? line(json_of(traffic, arguments.lost)) : text_of(moves.size(), traffic, arguments.lost));
     return exit_ok;
 }
 

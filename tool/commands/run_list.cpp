@@ -19,7 +19,7 @@
 namespace reshard::cli {
 namespace {
 
-struct Job {
+struct ListJob {
     const RequestList& asked;
     const ListSynthesis& made;
 };
@@ -34,7 +34,7 @@ struct ListReport {
 /// One rank's memory for the arrays of a list.
 class ListMover {
 public:
-    ListMover(Rank& rank, const Job& job, Executor executor)
+    ListMover(Rank& rank, const ListJob& job, Executor executor)
         : rank_(rank),
           job_(job),
           executor_(std::move(executor)),
@@ -122,14 +122,14 @@ private:
     }
 
     Rank& rank_;
-    const Job& job_;
+    const ListJob& job_;
     Executor executor_;
     std::vector<std::unique_ptr<Memory>> sources_;
     std::vector<std::unique_ptr<Memory>> targets_;
     std::unique_ptr<Memory> workspace_;
 };
 
-Result<ListReport> move_and_verify(Rank& rank, const Job& job) {
+Result<ListReport> move_and_verify_all(Rank& rank, const ListJob& job) {
     RESHARD_TRY(auto& executor, agree(rank, Executor::prepare(job.made, rank.backend())));
     Index own = 0;  // the program's copy of one end of one array
     for (const RankPlan& plan : executor.plans()) own = std::max({own, plan.source_bytes, plan.target_bytes});
@@ -137,7 +137,7 @@ Result<ListReport> move_and_verify(Rank& rank, const Job& job) {
     return ListMover(rank, job, std::move(executor)).move();
 }
 
-std::string run_list_text(const Job& job, const ListReport& report, Rank& rank, const Ranks& ranks) {
+std::string run_list_text(const ListJob& job, const ListReport& report, Rank& rank, const Ranks& ranks) {
     std::string text = fmt::format("{}   {} ranks   {}   wrong {} of {}\n",
                                    report.verified.wrong == 0 ? green("ok", page()) : red("WRONG", page()), rank.size(),
                                    ranks.name(), report.verified.wrong, report.verified.of);
@@ -148,7 +148,7 @@ std::string run_list_text(const Job& job, const ListReport& report, Rank& rank, 
     return text + "\n";
 }
 
-Json run_list_json(const Job& job, const ListReport& report, Rank& rank, const Ranks& ranks) {
+Json run_list_json(const ListJob& job, const ListReport& report, Rank& rank, const Ranks& ranks) {
     Json json = list_json(job.asked, job.made);
     json["backend"] = ranks.name();
     json["ranks"] = rank.size();
@@ -160,8 +160,8 @@ Json run_list_json(const Job& job, const ListReport& report, Rank& rank, const R
     return json;
 }
 
-Result<int> run_rank(Rank& rank, const Job& job, const Ranks& ranks, bool as_json) {
-    RESHARD_TRY(const auto& report, move_and_verify(rank, job));
+Result<int> run_rank(Rank& rank, const ListJob& job, const Ranks& ranks, bool as_json) {
+    RESHARD_TRY(const auto& report, move_and_verify_all(rank, job));
     if (rank.index() == 0)
         answer(as_json ? line(run_list_json(job, report, rank, ranks)) : run_list_text(job, report, rank, ranks));
     return report.verified.wrong == 0 ? exit_ok : exit_wrong;
@@ -176,7 +176,7 @@ Result<int> run_list(const Arguments& arguments) {
                                         arguments.ranks_per_node));
     asked.options.capabilities = ranks->capabilities();
     RESHARD_TRY(const auto& made, synthesize(std::span<const Problem>(asked.problems), asked.options, asked.memory));
-    const Job job{asked, made};
+    const ListJob job{asked, made};
     return ranks->each(arguments.json, [&](Rank& rank) { return run_rank(rank, job, *ranks, arguments.json); });
 }
 

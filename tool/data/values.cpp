@@ -11,8 +11,6 @@
 namespace reshard::cli {
 namespace {
 
-std::size_t unsigned_of(Index value) { return static_cast<std::size_t>(value); }
-
 template <std::size_t width>
 void hash_run(std::uint64_t first, std::size_t elements, std::byte* into) {
     for (std::size_t i = 0; i < elements; ++i, into += width) {

@@ -10,6 +10,8 @@
 
 namespace reshard::cli {
 
+inline std::size_t unsigned_of(Index value) { return static_cast<std::size_t>(value); }
+
 class Values {
 public:
     virtual ~Values() = default;

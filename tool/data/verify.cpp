@@ -16,8 +16,6 @@ namespace {
 
 constexpr Index piece_elements = Index{1} << 18;
 
-std::size_t unsigned_of(Index value) { return static_cast<std::size_t>(value); }
-
 Index differences(std::span<const std::byte> a, std::span<const std::byte> b, std::size_t element_bytes) {
     if (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0) return 0;
     Index different = 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "reshard/boxes/nodes.hpp"
 #include "reshard/text.hpp"
 #include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
@@ -91,5 +92,14 @@ int refuse(bool as_json, const Error& error) {
 }
 
 std::string line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+void add_nodes(Json& json, const Synthesis& made, const Options& options) {
+    const auto move = faster_through_nodes({made.plan().source, made.plan().target}, made.picoseconds, options);
+    if (!move) return;
+    json["through_nodes"] = {{"node_devices", move->way.node_devices},
+                             {"relays", move->way.relays},
+                             {"picoseconds_estimate", move_picoseconds(*move, options.machine)},
+                             {"footprint_bytes", footprint_bytes(*move)}};
+}
 
 }  // namespace reshard::cli

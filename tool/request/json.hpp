@@ -13,6 +13,9 @@ using Json = nlohmann::ordered_json;
 [[nodiscard]] Json plan_json(const Json& id, const Request& asked, const Synthesis& made,
                              std::optional<Index> synthesis_us = {});
 
+/// Adds "through_nodes" if a move through nodes takes less time than the plan, which was made under these options.
+void add_nodes(Json& json, const Synthesis& made, const Options& options);
+
 /// [[begin, end], ...]
 [[nodiscard]] Json intervals_json(const Side& side);
 

@@ -1,7 +1,6 @@
 #include "backends/mpi/base/polled.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <thread>
 
 #include "src/execute/flights.hpp"
@@ -9,7 +8,10 @@
 namespace reshard::mpi {
 namespace {
 
-constexpr int yields = 100;  // before a rank sleeps
+// Before a rank sleeps. A yield lasts a slice of the scheduler if another process wants the core.
+constexpr int yields_max = 100;
+constexpr Pace::Clock::duration yield_time_max = std::chrono::microseconds(200);
+constexpr Pace::Clock::duration longest_sleep = std::chrono::microseconds(200);
 
 Lookout*& last() {
     thread_local Lookout* one = nullptr;
@@ -21,11 +23,11 @@ Lookout*& last() {
 void Pace::rest() {
     const auto& flights = Flights::of_this_thread();
     if (!flights->empty()) flights->advance_all();
-    if (++rests_ < yields) return std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::microseconds(std::min(rests_ - yields + 1, 200)));
+    const auto waited = Clock::now() - begun_;
+    is_long_ = is_long_ || waited >= yield_time_max || ++yields_ >= yields_max;
+    if (!is_long_) return std::this_thread::yield();
+    std::this_thread::sleep_for(std::min(waited / 10, longest_sleep));
 }
-
-bool Pace::is_long() const { return rests_ >= yields; }
 
 Lookout::Lookout(std::function<Result<void>()> look) : look_(std::move(look)), before_(std::exchange(last(), this)) {}
 

@@ -2,6 +2,7 @@
 // interrupted.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string_view>
@@ -13,15 +14,19 @@
 
 namespace reshard::mpi {
 
-/// Between two polls: yields a few times, then sleeps ever longer. Advances the runs of this thread that are in flight,
-/// since others may come only when such a run goes on.
+/// Between two polls: yields for a moment, then sleeps for a tenth of the time that it has waited, at most 200 us.
+/// Advances the runs of this thread that are in flight, since others may come only when such a run goes on.
 class Pace {
 public:
+    using Clock = std::chrono::steady_clock;
+
     void rest();
-    [[nodiscard]] bool is_long() const;  ///< it sleeps
+    [[nodiscard]] bool is_long() const { return is_long_; }  ///< it sleeps
 
 private:
-    int rests_ = 0;
+    Clock::time_point begun_ = Clock::now();
+    int yields_ = 0;
+    bool is_long_ = false;
 };
 
 /// While one lives, the polled calls of its thread ask it between two polls whether they are to end before their time.

@@ -10,7 +10,7 @@ namespace reshard::mpi {
 namespace {
 
 constexpr Index shared_at_most = 16;  // a transfer larger than this part of a piece has its own messages
-constexpr Index slot_alignment = 64;
+constexpr Index slot_bytes_unit = 64;
 constexpr Index cast_piece_bytes = 4096;  // of messages that are cast, if nothing else is packed
 
 // A box in a message, and where it lies at this end.
@@ -38,9 +38,9 @@ bool in_place(const Bundle& bundle) {
 }
 
 // Builds one channel.
-class Maker {
+class ChannelMaker {
 public:
-    Maker(std::span<const ChannelStep> steps, Ends ends, const Framing& framing)
+    ChannelMaker(std::span<const ChannelStep> steps, Ends ends, const Framing& framing)
         : steps_(steps), framing_(framing), channel_{ends.peer, ends.sends, {}} {}
 
     void add(std::size_t step, const Box& box) {
@@ -70,7 +70,7 @@ public:
         Index staged = 0;
         for (const Bundle& bundle : bundles_) {
             if (!is_packed(bundle)) continue;
-            slot_bytes = std::max(slot_bytes, ceil_divide(bundle.bytes, slot_alignment) * slot_alignment);
+            slot_bytes = std::max(slot_bytes, ceil_divide(bundle.bytes, slot_bytes_unit) * slot_bytes_unit);
             ++staged;
         }
         std::size_t slot = 0;
@@ -149,7 +149,7 @@ private:
 
 Result<std::vector<Channel>> make_channels(std::span<const ChannelStep> steps, const NodeMap& nodes,
                                            const Framing& framing, Index& staged_bytes) {
-    std::map<Ends, Maker> makers;
+    std::map<Ends, ChannelMaker> makers;
     Index rank = 0;
     for (std::size_t i = 0; i < steps.size(); ++i) {
         if (steps[i].step == nullptr) continue;

@@ -4,12 +4,12 @@
 #include <numeric>
 
 #include "backends/mpi/base/agree.hpp"
+#include "src/base/cache_line.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::mpi {
 namespace {
 
-constexpr Index line_bytes = 64;
 constexpr Index staying_bytes = Index{64} << 10;  // the largest piece of a part that stays
 
 std::vector<PeerRegion> parts_of(const std::vector<PeerRegion>& parts, std::size_t peer) {

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
+#include "src/base/cache_line.hpp"
+
 namespace reshard::mpi {
 namespace {
 
-constexpr Index line_bytes = 64;
 constexpr Index piece_bytes = Index{8} << 10;  // small: a rank packs for its peers in turn, in source order
 constexpr Index strip = 64;                    // elements of a transposed piece along the source; fits the kernels
 

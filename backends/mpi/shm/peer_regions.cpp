@@ -14,13 +14,13 @@ namespace reshard::mpi {
 namespace {
 
 // A box and where it lies, as numbers: array, whether the writer sends it, sides, offset, strides.
-using Letter = std::vector<Index>;
+using Numbers = std::vector<Index>;
 
-void write(Letter& letter, std::size_t array, bool sends, const Box& box, const Region& region) {
-    letter.insert(letter.end(), {static_cast<Index>(array), sends ? 1 : 0, static_cast<Index>(box.size())});
-    for (const Interval& side : box) letter.insert(letter.end(), {side.begin, side.end});
-    letter.push_back(region.offset_bytes);
-    letter.insert(letter.end(), region.strides_bytes.begin(), region.strides_bytes.end());
+void write(Numbers& numbers, std::size_t array, bool sends, const Box& box, const Region& region) {
+    numbers.insert(numbers.end(), {static_cast<Index>(array), sends ? 1 : 0, static_cast<Index>(box.size())});
+    for (const Interval& side : box) numbers.insert(numbers.end(), {side.begin, side.end});
+    numbers.push_back(region.offset_bytes);
+    numbers.insert(numbers.end(), region.strides_bytes.begin(), region.strides_bytes.end());
 }
 
 struct PeerBox {
@@ -46,8 +46,8 @@ std::vector<PeerBox> read(std::span<const Index> numbers) {
 }
 
 // Returns the boxes that each rank wrote to this one.
-Result<std::vector<std::vector<PeerBox>>> deliver(MPI_Comm communicator, const std::vector<Letter>& letters) {
-    const std::size_t ranks = letters.size();
+Result<std::vector<std::vector<PeerBox>>> deliver(MPI_Comm communicator, const std::vector<Numbers>& to_each) {
+    const std::size_t ranks = to_each.size();
     // The numbers; for each rank, how many there are and where they start.
     struct Packed {
         std::vector<Index> numbers;
@@ -55,10 +55,10 @@ Result<std::vector<std::vector<PeerBox>>> deliver(MPI_Comm communicator, const s
         std::vector<int> starts;
     };
     Packed sent;
-    for (const Letter& letter : letters) {
+    for (const Numbers& numbers : to_each) {
         sent.starts.push_back(static_cast<int>(sent.numbers.size()));
-        sent.counts.push_back(static_cast<int>(letter.size()));
-        sent.numbers.insert(sent.numbers.end(), letter.begin(), letter.end());
+        sent.counts.push_back(static_cast<int>(numbers.size()));
+        sent.numbers.insert(sent.numbers.end(), numbers.begin(), numbers.end());
     }
     Packed got;
     RESHARD_ASSIGN(got.counts, exchanged(communicator, sent.counts));
@@ -140,7 +140,7 @@ Index sent_bytes(const PeerRegion& part) { return bytes_of(part.cast.narrows() ?
 Result<PeerRegions> exchange_parts(MPI_Comm communicator, std::span<const ArrayStep> steps) {
     const Index rank = rank_of(communicator);
     const Index ranks = size_of_communicator(communicator);
-    std::vector<Letter> letters(static_cast<std::size_t>(ranks));
+    std::vector<Numbers> to_each(static_cast<std::size_t>(ranks));
     const auto visit = [&](const auto& body) -> Result<void> {
         for (std::size_t array = 0; array < steps.size(); ++array) {
             if (steps[array].step == nullptr) continue;
@@ -159,11 +159,11 @@ Result<PeerRegions> exchange_parts(MPI_Comm communicator, std::span<const ArrayS
     RESHARD_CHECK(visit([&](std::size_t array, const RankStep&, bool sends, const Transfer& transfer,
                             const Region& mine) -> Result<void> {
         if (transfer.peer != rank && transfer.peer >= 0 && transfer.peer < ranks) {
-            write(letters[static_cast<std::size_t>(transfer.peer)], array, sends, transfer.box, mine);
+            write(to_each[static_cast<std::size_t>(transfer.peer)], array, sends, transfer.box, mine);
         }
         return {};
     }));
-    RESHARD_TRY(const auto& boxes, deliver(communicator, letters));
+    RESHARD_TRY(const auto& boxes, deliver(communicator, to_each));
     PeerRegions parts;
     Matcher receivers(boxes, true);
     Matcher senders(boxes, false);

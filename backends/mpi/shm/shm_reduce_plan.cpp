@@ -7,13 +7,13 @@
 
 #include "backends/mpi/base/agree.hpp"
 
+#include "src/base/cache_line.hpp"
 #include "src/base/try.hpp"
 #include "src/schedule/box_cut.hpp"
 
 namespace reshard::mpi {
 namespace {
 
-constexpr Index line_bytes = 64;
 constexpr Index aligned_bytes = 16;  // fits an element of any dtype
 
 Index up_to(Index bytes, Index unit) { return ceil_divide(bytes, unit) * unit; }

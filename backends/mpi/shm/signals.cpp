@@ -28,7 +28,9 @@ struct Signals::Head {
 
 namespace {
 
-constexpr int yields = 64;  // before a rank sleeps
+// Before a rank sleeps. A yield lasts a slice of the scheduler if another process wants the core.
+constexpr int yields = 64;
+constexpr auto yield_time_max = std::chrono::microseconds(200);
 constexpr std::uint32_t anyone = UINT32_MAX;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
@@ -248,9 +250,11 @@ bool Signals::poll(const Wanteds& wanted, Need need, Slice most) const {
         __builtin_ia32_pause();
 #endif
     }
+    const auto until = Clock::now() + yield_time_max;
     for (int i = 0; i < yields; ++i) {
         sched_yield();
         if (ready(wanted, need)) return true;
+        if (Clock::now() > until) break;
     }
     return false;
 }

@@ -22,9 +22,9 @@ bool is_world(const Base& base, const NcclCollective& regular) {
     return true;
 }
 
-class Maker {
+class ReadyMaker {
 public:
-    Maker(Base& base, const std::vector<RankPlan>& plans) : base_(base), plans_(plans) { ready_->base = &base; }
+    ReadyMaker(Base& base, const std::vector<RankPlan>& plans) : base_(base), plans_(plans) { ready_->base = &base; }
 
     Result<std::unique_ptr<Ready>> make() {
         RESHARD_ASSIGN(agreed_, agree_on_steps(base_, plans_));
@@ -48,9 +48,9 @@ private:
                 groups_.back() = std::make_shared<Group>(Group{base_.world()});
                 continue;
             }
-            const std::vector<Index> nobody;
+            const std::vector<Index> no_members;
             RESHARD_TRY(auto& made,
-                        base_.group(step.partition, step.agreed.regular ? step.agreed.regular->members : nobody));
+                        base_.group(step.partition, step.agreed.regular ? step.agreed.regular->members : no_members));
             if (made == nullptr) {
                 step.native = false;
                 step.agreed = {std::nullopt, false, step.message_elements_max};
@@ -239,7 +239,7 @@ Staging::~Staging() {
 }
 
 Result<std::unique_ptr<Ready>> make_ready(Base& base, const std::vector<RankPlan>& plans) {
-    return Maker(base, plans).make();
+    return ReadyMaker(base, plans).make();
 }
 
 }  // namespace reshard::nccl

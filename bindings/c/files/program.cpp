@@ -78,7 +78,7 @@ Compute compute_of(reshard_compute function, void* context, Index rank) {
 }
 
 // A function of C's computes a task in one call.
-Result<const reshard_scheduled*> whole_moves(const reshard_scheduled* given) {
+Result<const reshard_scheduled*> without_pieces(const reshard_scheduled* given) {
     for (const ProgramMove& move : given->made.schedule().moves)
         if (move.in_pieces)
             return fail(Code::unsupported, "the schedule has " + move.array +
@@ -175,7 +175,7 @@ int reshard_program_runner_make(reshard_backend* backend, const reshard_schedule
     return make_together(
         runner, error, [&](const Result<void>& placed) -> Result<std::unique_ptr<reshard_program_runner>> {
             RESHARD_TRY(auto* const rank, need(backend));
-            const auto given = placed.and_then([&] { return need(scheduled); }).and_then(whole_moves);
+            const auto given = placed.and_then([&] { return need(scheduled); }).and_then(without_pieces);
             using Made = Result<Judged<ProgramSchedule>>;
             const Made made = given ? Made((*given)->made) : Made(tl::unexpected(given.error()));
             RESHARD_TRY(auto& prepared,
@@ -195,6 +195,14 @@ int reshard_program_runner_tile(reshard_program_runner* runner, const char* arra
         RESHARD_TRY(const Elements tile, given->runner.tile(name));
         *address = tile.bytes.data();
         *bytes = std::ssize(tile.bytes);
+        return {};
+    });
+}
+
+int reshard_program_runner_free_kept(reshard_program_runner* runner, reshard_error** error) {
+    return answer(error, [&]() -> Result<void> {
+        RESHARD_TRY(auto* const given, need(runner));
+        given->runner.free_kept();
         return {};
     });
 }

@@ -85,6 +85,7 @@ Result<void> read_options(const reshard_live_options* given, Asked& asked) {
     asked.publish.memory_bytes = options.memory_bytes;
     asked.subscribe.lease = asked.publish.lease;
     RESHARD_ASSIGN(asked.subscribe.connect_limit, need_time(options.connect_ms, "connect_ms"));
+    asked.subscribe.in_place = options.in_place != 0;
     if (options.progress != nullptr)
         asked.subscribe.progress = [call = options.progress, context = options.context](Index received, Index bytes) {
             call(received, bytes, context);

@@ -91,6 +91,7 @@ class Planner {
 function add(place, kind, text) {
   const element = document.createElement(kind);
   element.textContent = text;
+  if (kind === "pre") element.tabIndex = 0;  // it may scroll, so the keyboard must reach it
   place.append(element);
   return element;
 }
@@ -111,7 +112,9 @@ function show(place, answer, log, operands) {
     add(place, "pre", line);
   }
   if (answer.picture) {
-    const picture = add(place, "img", "");
+    const holder = add(place, "p", "");
+    holder.tabIndex = 0;
+    const picture = add(holder, "img", "");
     picture.alt = "The tile of each device after each step";
     picture.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(answer.picture);
   }

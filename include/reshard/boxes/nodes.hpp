@@ -22,8 +22,8 @@ struct NodeWay {
 /// the dimensions of the array, so that one element may be moved several times. `Executor::prepare_through_nodes` runs
 /// it.
 struct NodeMove {
-    Problem ends;  ///< the layouts of the move
-    NodeWay way;   ///< how it was made
+    Problem ends;   ///< the layouts of the move
+    NodeWay way;    ///< how it was made
     BoxTable keep;  ///< elements that a device holds and wants; the number is the device
     /// From source tiles to the staging memory of devices in the same node. Number 0: elements that the device sends to
     /// other nodes, if there are relays. Number 1 + n: elements that it shares in its node n.
@@ -46,13 +46,17 @@ struct NodeMove {
 /// Returns the estimated time of the move on a machine, in picoseconds, saturating: its exchanges one after another.
 [[nodiscard]] Index move_picoseconds(const NodeMove& move, const Machine& machine);
 
+/// Returns the bytes that the busiest device holds in a run: the largest tile of each end, and its staging memory.
+/// Saturating.
+[[nodiscard]] Index footprint_bytes(const NodeMove& move);
+
 /// Returns the fastest move through the blocks of any level of the machine, with relays or without. Errors: as
 /// through_nodes; usage if the machine has one level only.
 [[nodiscard]] Result<NodeMove> through_nodes(const Problem& ends, const Machine& machine);
 
 /// Returns the same move if it takes less time on the machine of the options than a plan of so many picoseconds.
-/// Returns nothing if the options ask for anything but the least time, for collectives, for first steps or for limits
-/// on memory, or if through_nodes fails.
+/// Returns nothing if the options ask for anything but the least time, for collectives, for first steps, for a peak or
+/// a donated source, if the footprint is over their limit, or if through_nodes fails.
 [[nodiscard]] std::optional<NodeMove> faster_through_nodes(const Problem& ends, Index plan_picoseconds,
                                                            const Options& options);
 

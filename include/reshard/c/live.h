@@ -64,11 +64,12 @@ typedef struct reshard_live_options {
     void (*arrived)(int64_t tensor, const void* tile, int64_t bytes, void* context);
     void* context;         ///< of both functions
     int64_t memory_bytes;  ///< of a publisher: a commit fails if the versions of a rank would take more; 0: no limit
+    int64_t in_place;      ///< of a subscriber: 1: each version overwrites the version before it
 } reshard_live_options;
 
 /// The defaults. NULL in place of options means the same.
 #define RESHARD_LIVE_OPTIONS_INITIALIZER \
-    { sizeof(reshard_live_options), 30000, 60000, 0, 1, NULL, NULL, NULL, 0 }
+    { sizeof(reshard_live_options), 30000, 60000, 0, 1, NULL, NULL, NULL, 0, 0 }
 
 /// A job that publishes versions of its tensors.
 typedef struct reshard_publisher reshard_publisher;

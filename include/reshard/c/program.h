@@ -82,9 +82,12 @@ typedef struct reshard_program_runner reshard_program_runner;
 int reshard_program_runner_make(reshard_backend* backend, const reshard_scheduled* scheduled,
                                 reshard_program_runner** runner, reshard_error** error);
 /// This rank's tile of an array that is there from the beginning, or that is kept; NULL and 0 if it has none. Write the
-/// former before each run. Errors: usage (an array that is not held between runs).
+/// former before each run. Errors: usage (an array that is not held between runs, or one that passes the limit beside
+/// the kept arrays of the last run).
 int reshard_program_runner_tile(reshard_program_runner* runner, const char* array, void** address, int64_t* bytes,
                                 reshard_error** error);
+/// Frees this rank's tiles that the last run has made and kept. The next run does the same. Errors: usage (NULL).
+int reshard_program_runner_free_kept(reshard_program_runner* runner, reshard_error** error);
 /// Runs all tasks of this rank by `compute`, and its moves, in the order of the schedule. Collective. Errors: as
 /// the task or the move that failed; on other ranks backend, with its words. Then make the runner anew.
 int reshard_program_runner_run(reshard_program_runner* runner, reshard_compute compute, void* context,

@@ -31,6 +31,14 @@ inline constexpr std::array<Framework, 3> all_frameworks = {Framework::jax, Fram
 /// the members of a group stand in another order in each group (torch).
 [[nodiscard]] Result<std::string> write(const TileProgram& program, Framework framework);
 
+/// A plan as a Python module for PyTorch with the package spmd_types: `connect` makes the mesh, and `move` has one typed
+/// collective a line. Each changes one mesh axis, so a step of several axes is several lines, which receive as much.
+///
+/// Errors: unsupported if a step is an exchange, a permute, a view or a cast, if an all_to_all or an all_reduce changes
+/// several axes together, for parts of axes, for cuts that do not divide, for reductions other than sum, and for two
+/// meshes. `write` for torch says such a plan.
+[[nodiscard]] Result<std::string> spmd_types_text(const Plan& plan);
+
 /// Python source that defines `move(tile, axes)`, for a shard_map over any mesh: the device with index i along `axes`
 /// runs as device i of the layouts. pre: the devices of source.mesh are 0, 1, ... in some order.
 [[nodiscard]] std::string jax_function(const TileProgram& program);

@@ -11,7 +11,7 @@ namespace reshard {
 /// rank.
 struct HaloStorages {
     std::optional<Storage> array;   ///< of the whole array, array_shape(target)
-    std::optional<Storage> source;  ///< of the source tile, if it is not in place
+    std::optional<Storage> source;  ///< of the source's array with its halos, if it is not in place
 };
 
 /// How a HaloExchange chooses between the ways to fill.
@@ -26,8 +26,8 @@ struct HaloOptions {
 class HaloExchange {
 public:
     /// Collective. Makes the schedules of this rank, compares the moves over all ranks, and prepares the backend.
-    /// Errors: as validate; mismatch if a source has another shape, element type or set of devices than its
-    /// target, if a storage puts two elements in one place, if ranks bring different moves, or if the backend has too
+    /// Errors: as validate; mismatch if a source has another shape or element type than its target, if a
+    /// storage puts two elements in one place, if ranks bring different moves, or if the backend has too
     /// few ranks; unsupported (a source with summands); overflow; backend.
     [[nodiscard]] static Result<HaloExchange> prepare(std::span<const HaloMove> moves, Backend& backend,
                                                       std::span<const HaloStorages> storages = {},

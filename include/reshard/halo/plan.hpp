@@ -10,9 +10,15 @@ namespace reshard {
 struct HaloMove {
     HaloLayout target;  ///< the cells that each device holds afterwards
     /// Empty: in place. The blocks are in their arrays, and a run copies nothing but halos and writes nothing else.
-    /// Otherwise the layout of the tiles that a run reads; it fills blocks and halos in one exchange.
+    /// Otherwise the layout of the tiles that a run reads; it fills blocks and halos in one exchange. Its mesh may have
+    /// other devices than the target's.
     std::optional<Layout> source = std::nullopt;
+    /// The halos around the tiles in the source's arrays, one per dimension; empty: none. A run does not read them.
+    std::vector<Halo> source_halos = {};
 };
+
+/// The arrays that a run reads: of the source with its halos, or of the target in place. A run reads the cells core_of.
+[[nodiscard]] HaloLayout source_arrays(const HaloMove& move);
 
 /// How halos in place are filled. Both ways bring each device the same elements.
 enum class HaloWay {
@@ -34,8 +40,8 @@ struct HaloPrice {
 };
 
 /// The price of one way. Each round takes the time of each level that it uses, as steps do (step_times).
-/// Errors: as validate; mismatch (the source is of another array or of other devices); unsupported (a source with
-/// summands, a source and by_dimension).
+/// Errors: as validate; mismatch (the source is of another array); unsupported (a source with summands, a source and
+/// by_dimension).
 [[nodiscard]] Result<HaloPrice> price_halo(const HaloMove& move, HaloWay way, const Machine& machine);
 
 /// A fill with its prices.

@@ -38,6 +38,9 @@ struct SubscribeOptions {
     /// a call within this time of each other.
     std::chrono::milliseconds lease = std::chrono::seconds(30);
     std::chrono::milliseconds connect_limit = std::chrono::minutes(1);  ///< for the publisher to be there
+    /// Versions are received into the memory of the version before, so there is one buffer. From the beginning of an
+    /// update's read on, and after a failed one, version() is 0 and tile() fails until a version is whole on all ranks.
+    bool in_place = false;
 
     /// If set, called by the thread of an update with the bytes of this rank that have come, and their number in all.
     std::function<void(Index received, Index bytes)> progress = {};
@@ -50,8 +53,8 @@ struct SubscribeOptions {
 /// Holds the newest whole version that the job has taken. At no moment do two ranks of the job hold out different
 /// versions, whatever process dies or stalls. The calls are collective and not thread-safe.
 ///
-/// Memory: two buffers for the tiles of this rank: one is read, the other is filled. Tensors that are cast are there
-/// once more, in the publisher's type.
+/// Memory: two buffers for the tiles of this rank: one is read, the other is filled. In place they are one. Tensors
+/// that are cast are there once more, in the publisher's type.
 class Subscriber {
 public:
     /// Connects to a publisher. Collective over the group, which must outlive the subscriber. Errors on
@@ -67,18 +70,20 @@ public:
 
     /// Takes the newest version. Waits until there is one that is newer than version(). Returns its number, the same on
     /// all ranks. Errors on all ranks: backend (no newer version within `limit`; a process of either job is lost or
-    /// silent, which is named; wrong bytes). The version before stays in place.
+    /// silent, which is named; wrong bytes). The version before stays, unless SubscribeOptions::in_place let it be
+    /// overwritten.
     [[nodiscard]] Result<Index> update(std::chrono::milliseconds limit);
 
     /// The same, but does not wait: returns nullopt if no newer version is ready. All ranks call it.
     [[nodiscard]] Result<std::optional<Index>> poll();
 
     /// The version that tile() shows; 0: none. It is also 0 after an error that left the result of a vote unknown here;
-    /// then reconnect() finds it out.
+    /// then reconnect() finds it out. In place it is 0 while parts of several versions are in memory.
     [[nodiscard]] Index version() const;
 
-    /// This rank's tile of tensor i, dense and row-major. It stays unchanged until the second update after this one.
-    /// Errors: usage (no such tensor; no version); backend (the result of the last vote is unknown).
+    /// This rank's tile of tensor i, dense and row-major. It stays unchanged until the second update after this one, or
+    /// in place until the next one. Errors: usage (no such tensor; no version); backend (the result of the last vote is
+    /// unknown; in place, the last update has failed and left no whole version).
     [[nodiscard]] Result<std::span<const std::byte>> tile(std::size_t tensor) const;
 
     /// Connects again, after an error, with a new group of as many ranks. Each process has its rank of before. The

@@ -44,7 +44,8 @@ struct AddressedRows {
 };
 
 /// Adds the addresses of tiles to rows. `side` is the side of the rows, as given to RowSchedule::rows.
-/// Errors: mismatch (a row of an array or a peer without an address); overflow (an address past 64 bits).
+/// Errors: mismatch (a row with a negative number, without runs or without bytes; a row of an array or a peer without
+/// an address); overflow (an address past 64 bits).
 [[nodiscard]] Result<AddressedRows> addressed(std::span<const Row> rows, RowSide side, const OwnTiles& own,
                                               const PeerTiles& peers);
 

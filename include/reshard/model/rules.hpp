@@ -32,7 +32,19 @@ struct ShardedTensor {
     /// one dimension.
     std::vector<Index> shape = {};
     bool padded = false;  ///< elements that no move writes are 0; the mover writes them
+
+    /// Consecutive indices of the tensor, and the place of the first one in the layout.
+    struct Stretch {
+        Interval indices;
+        Index begin = 0;
+    };
+    /// Sources only. If shards share blocks of scales, the layout has such a block once for each of them. For each
+    /// dimension of `shape`: the indices of each shard, in the order of the layout; empty: the layout has all once.
+    std::vector<std::vector<Stretch>> held = {};
 };
+
+/// Returns the shape of a tensor as its layout has it, with a block once for each shard that holds it.
+[[nodiscard]] std::vector<Index> held_shape(const ShardedTensor& tensor);
 
 /// The result of rules on a list of tensors.
 struct CheckpointMapping {
@@ -76,7 +88,8 @@ struct CheckpointMapping {
 /// stack of n along a new first dimension; `along 1` behind a single part makes another dimension of it. A {name:n} in
 /// the target alone makes n tensors, each from a slice. The owner `{name}@axes` divides the numbers from 0 to n.
 /// `blocks n of pattern` cuts a tensor of blocks (scales) as another tensor at the same end is cut, in every dimension
-/// except the dimension of a stack. Several numbers are one for each dimension.
+/// except the dimension of a stack. Several numbers are one for each dimension. Shards that share a block all hold it.
+/// The shape of the target then counts it once for each of them; at a source the list has each block once.
 /// `heads of n`: n indices are a head, and no head is cut. If there are fewer heads than shards, consecutive shards
 /// share a head. In a part of a fused tensor (+) such a head stands once for each shard, unless all parts share it by
 /// the same shards. The target is then longer than its parts, and each copy of a head has its own move.
@@ -98,6 +111,18 @@ struct CheckpointMapping {
 /// mismatch (no line fits a name or more than one does; a line fits no name; a part is missing, taken twice or of
 /// another shape).
 [[nodiscard]] Result<CheckpointMapping> apply_rules(std::string_view rules, std::span<const ListedTensor> tensors);
+
+/// A tensor of the target that is a tensor of the source as it is, under any name.
+struct WholeMove {
+    std::size_t source = 0;  ///< index into CheckpointMapping::sources
+    std::size_t target = 0;  ///< index into CheckpointMapping::targets
+    Problem ends;            ///< both layouts have the same dimensions
+    std::size_t owners = 0;  ///< the first dimensions; they only say who owns the tensor, and have one index
+};
+
+/// Returns the moves of a mapping of whole tensors, such as a rebuild takes (boxes/rebuild.hpp). Errors: unsupported (a
+/// target that is made of parts, or is padded, cast or in another shape; the error names it).
+[[nodiscard]] Result<std::vector<WholeMove>> whole_moves(const CheckpointMapping& mapping);
 
 /// CheckpointMapping::sources alone, from the lines of the source; the lines of the target do not matter. Errors: the
 /// same.

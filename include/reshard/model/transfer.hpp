@@ -9,11 +9,18 @@ namespace reshard {
 /// overflow.
 [[nodiscard]] Result<Index> packed_bytes(std::span<const Row> rows);
 
-/// The costs of a transport, as measured. reshard.rows.measure_costs measures them for a transport written in Python.
+/// The costs of one way to move rows, as measured. They add up.
+struct WayCosts {
+    Index message_picoseconds = 0;  ///< for each call of the transport
+    Index run_picoseconds = 0;      ///< for each run, however short
+    Index bytes_per_second = 1;     ///< of long runs
+    friend bool operator==(const WayCosts&, const WayCosts&) = default;
+};
+
+/// The costs of a transport. reshard.rows.measure_costs measures them for a transport written in Python.
 struct TransferCosts {
-    Index block_picoseconds = 0;      ///< for each block of memory, however small
-    Index wire_bytes_per_second = 1;  ///< of large blocks
-    Index pack_bytes_per_second = 1;  ///< bytes that are packed at one end and unpacked at the other
+    WayCosts direct;  ///< one message for all runs of a peer
+    WayCosts packed;  ///< one message for each bucket: its runs are packed, sent and unpacked
     friend bool operator==(const TransferCosts&, const TransferCosts&) = default;
 };
 
@@ -23,8 +30,8 @@ struct PeerTransfer {
     bool packed = false;           ///< packing takes less time
     Index bytes = 0;               ///< of all its rows
     Index blocks = 0;              ///< runs of all its rows
-    Index direct_picoseconds = 0;  ///< if every run is a block
-    Index packed_picoseconds = 0;  ///< if every bucket is a block, packed and unpacked
+    Index direct_picoseconds = 0;  ///< if the transport moves every run by itself
+    Index packed_picoseconds = 0;  ///< if the runs go in buckets
     friend bool operator==(const PeerTransfer&, const PeerTransfer&) = default;
 };
 

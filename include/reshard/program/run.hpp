@@ -59,8 +59,12 @@ public:
 
     /// This rank's tile of an array that is there from the beginning, or that is kept. Its bytes are empty if this rank
     /// has no tile. Write the arrays that are there from the beginning before each start; the first call after they
-    /// were freed allocates them. Errors: usage (no array of that name, or one that is not held between runs); backend.
+    /// were freed allocates them. Errors: usage (no array of that name, or one that is not held between runs, or one
+    /// that passes the limit beside the kept arrays of the last run: call free_kept first); backend.
     [[nodiscard]] Result<Elements> tile(std::string_view array);
+    /// Frees this rank's tiles that the last run has made and kept. The next start does the same. Nothing happens while
+    /// a run is in flight.
+    void free_kept();
 
     /// Begins a run on this rank. Every rank begins it. Ticket::test advances it and calls tasks, and never blocks
     /// except in a task. So one thread can run all ranks of a local world. Errors: usage if a run is in flight, or if

@@ -1,5 +1,7 @@
 #include "python/bindings/halos/halos.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -18,15 +20,30 @@ using namespace nb::literals;
 
 using Widths = std::vector<std::vector<std::tuple<Index, Index, bool>>>;
 
-std::vector<HaloMove> moves_of(const nb::list& layouts, nb::handle widths, const nb::list& sources) {
+std::vector<Halo> halos_of(const Widths::value_type& widths) {
+    std::vector<Halo> halos;
+    for (const auto& [before, after, periodic] : widths) halos.push_back({before, after, periodic});
+    return halos;
+}
+
+// The shape of the array that a rank gives as the source. A tile without halos keeps its shape if it is empty.
+std::vector<Index> source_shape(const HaloMove& move, Index rank) {
+    return move.source_halos.empty() ? tile_shape(*move.source, rank) : array_shape(source_arrays(move), rank);
+}
+
+std::vector<HaloMove> moves_of(const nb::list& layouts, nb::handle widths, const nb::list& sources,
+                               const Widths& source_widths) {
     const std::vector<HaloLayout> targets = halo_layouts(layouts, widths);
-    if (sources.size() != layouts.size())
+    if (sources.size() != layouts.size() || source_widths.size() != layouts.size())
         raise({Code::usage, fmt::format("{} layouts with {} sources", layouts.size(), sources.size())});
     std::vector<HaloMove> moves;
     for (std::size_t i = 0; i < targets.size(); ++i) {
         HaloMove& move = moves.emplace_back();
         move.target = targets[i];
-        if (!sources[i].is_none()) move.source = instance_of<Layout>(sources[i], "a source is a Layout or None");
+        if (sources[i].is_none()) continue;
+        move.source = instance_of<Layout>(sources[i], "a source is a Layout or None");
+        const std::vector<Halo> halos = halos_of(source_widths[i]);
+        if (std::ranges::count(halos, Halo{}) < std::ssize(halos)) move.source_halos = halos;
     }
     return moves;
 }
@@ -41,14 +58,14 @@ std::vector<HaloLayout> halo_layouts(const nb::list& layouts, nb::handle given) 
     for (std::size_t i = 0; i < layouts.size(); ++i) {
         HaloLayout& one = all.emplace_back();
         one.owned = instance_of<Layout>(layouts[i], "a halo is for a Layout or a list of them");
-        for (const auto& [before, after, periodic] : widths[i]) one.halos.push_back({before, after, periodic});
+        one.halos = halos_of(widths[i]);
     }
     return all;
 }
 
 std::shared_ptr<PythonHalo> PythonHalo::make(std::shared_ptr<Backend> backend, const nb::list& layouts,
-                                             nb::handle widths, const nb::list& sources) {
-    std::vector<HaloMove> moves = moves_of(layouts, widths, sources);
+                                             nb::handle widths, const nb::list& sources, nb::handle source_widths) {
+    std::vector<HaloMove> moves = moves_of(layouts, widths, sources, nb::cast<Widths>(source_widths));
     Call::vote(*backend);
     auto prepared = waiting([&] { return HaloExchange::prepare(moves, *backend); });
     return std::shared_ptr<PythonHalo>(
@@ -73,7 +90,7 @@ std::unique_ptr<PythonRun> PythonHalo::start(const nb::list& arrays, const nb::l
                                  array_shape(move.target, rank), rank);
             if (move.source)
                 own.source = all.add(tiles[i], named("tile", moves_.size(), i), Access::read, dtype,
-                                     tile_shape(*move.source, rank), rank);
+                                     source_shape(move, rank), rank);
         }
         return all;
     });
@@ -99,10 +116,11 @@ void add_halos(nb::module_& module) {
         .def("describe", [](const PythonHalo& self) { return self.exchange().describe(); });
     module.def(
         "prepare_halo",
-        [](std::uintptr_t address, const nb::list& layouts, nb::handle widths, const nb::list& sources) {
-            return PythonHalo::make(backend_at(address), layouts, widths, sources);
+        [](std::uintptr_t address, const nb::list& layouts, nb::handle widths, const nb::list& sources,
+           nb::handle source_widths) {
+            return PythonHalo::make(backend_at(address), layouts, widths, sources, source_widths);
         },
-        "address"_a, "layouts"_a, "widths"_a, "sources"_a);
+        "address"_a, "layouts"_a, "widths"_a, "sources"_a, "source_widths"_a);
     add_halo_sums(module);
 }
 

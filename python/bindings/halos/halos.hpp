@@ -17,8 +17,9 @@ class PythonHalo : public std::enable_shared_from_this<PythonHalo> {
 public:
     /// Collective, within a Call. `layouts`: the owners, one Layout for each array. `widths`: for each array and
     /// dimension (before, after, periodic). `sources`: a Layout for each array, or None for an array in place.
+    /// `source_widths`: as widths, for the arrays of the sources.
     static std::shared_ptr<PythonHalo> make(std::shared_ptr<Backend> backend, const nb::list& layouts,
-                                            nb::handle widths, const nb::list& sources);
+                                            nb::handle widths, const nb::list& sources, nb::handle source_widths);
     /// `tiles`: the source tiles, or None for each array in place.
     std::unique_ptr<PythonRun> start(const nb::list& arrays, const nb::list& tiles);
     void report_failure(nb::handle exception) { kept_.report_failure(exception); }

@@ -22,9 +22,10 @@ using namespace nb::literals;
 class PythonSubscriber : NonCopyable {
 public:
     PythonSubscriber(std::shared_ptr<PythonGroup> group, const std::string& endpoint, const nb::object& tensors,
-                     const nb::object& rules, Index lease, Index connect_limit, nb::object progress, nb::object arrived)
+                     const nb::object& rules, Index lease, Index connect_limit, bool in_place, nb::object progress,
+                     nb::object arrived)
         : group_(std::move(group)),
-          options_{Milliseconds(lease), Milliseconds(connect_limit)},
+          options_{Milliseconds(lease), Milliseconds(connect_limit), in_place},
           progress_(std::move(progress)),
           arrived_(std::move(arrived)) {
         if (!progress_.is_none())
@@ -146,8 +147,8 @@ private:
 void add_subscribers(nb::module_& module) {
     nb::class_<PythonSubscriber>(module, "Subscriber")
         .def(nb::init<std::shared_ptr<PythonGroup>, const std::string&, const nb::object&, const nb::object&, Index,
-                      Index, nb::object, nb::object>(),
-             "group"_a, "endpoint"_a, "tensors"_a.none(), "rules"_a.none(), "lease"_a, "connect_limit"_a,
+                      Index, bool, nb::object, nb::object>(),
+             "group"_a, "endpoint"_a, "tensors"_a.none(), "rules"_a.none(), "lease"_a, "connect_limit"_a, "in_place"_a,
              "progress"_a.none(), "arrived"_a.none())
         .def("update", &PythonSubscriber::update, "limit"_a)
         .def("poll", &PythonSubscriber::poll)

@@ -80,6 +80,7 @@ void PythonRunner::run(const nb::callable& fill, const nb::callable& compute) {
         bool& running;
         ~Over() { running = false; }
     } const over{running_};
+    for (ProgramRunner& one : runners_) one.free_kept();  // the caller has copies
     for (std::size_t place = 0; place < ranks_.size(); ++place)
         for (const ProgramArray& array : program_.arrays) {
             const Elements tile = unwrap(runners_[place].tile(array.name));

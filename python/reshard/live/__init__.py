@@ -107,7 +107,7 @@ class Subscriber:
     """The newest whole version that this job has taken. subscribe makes it. A context: leaving it closes the connections."""
 
     def __init__(self, job: Any, endpoint: str, tensors: Mapping[str, Any] | None, rules: str | None, lease: float,
-                 connect_timeout: float, progress: Callable[[int, int], Any] | None,
+                 connect_timeout: float, in_place: bool, progress: Callable[[int, int], Any] | None,
                  arrived: Callable[[str, Any], Any] | None) -> None:
         lease_, limit = milliseconds("lease", lease), milliseconds("connect_timeout", connect_timeout)
         own = job_of(job, connect_timeout)
@@ -130,7 +130,7 @@ class Subscriber:
             arrived(name, array)  # type: ignore[misc]
 
         plain = None if tensors is None else {name: how[name].layout if name in how else tensors[name] for name in tensors}
-        self._into = module().Subscriber(own.group, endpoint, plain, rules, lease_, limit, progress,
+        self._into = module().Subscriber(own.group, endpoint, plain, rules, lease_, limit, bool(in_place), progress,
                                          tell if arrived is not None else None)
         layouts.update(self._into.layouts)
         self._places = {name: place for place, name in enumerate(self._layouts)}
@@ -139,7 +139,7 @@ class Subscriber:
         """Waits for a version that is newer than `version`, takes it, and returns its number, the same on all ranks.
 
         timeout: seconds; None: no limit. Ctrl-C ends the wait; then reconnect. Errors, on all ranks: BackendError (no newer
-        version in time, a process that is lost or silent, wrong bytes). The version before stays.
+        version in time, a process that is lost or silent, wrong bytes). The version before stays, unless in_place.
         """
         return self._taken(lambda: self._into.update(milliseconds("timeout", timeout)))
 
@@ -156,13 +156,16 @@ class Subscriber:
 
     @property
     def version(self) -> int:
-        """The version of the arrays; 0: none yet, or the result of the last vote is unknown until reconnect."""
+        """The version of the arrays; 0: none yet, the result of the last vote is unknown until reconnect, or the last update
+        in place has failed."""
         return self._into.version
 
     def __getitem__(self, name: str) -> Any:
-        """This rank's tile, read-only. Copy it to keep it: its memory changes at the second update after this one.
+        """This rank's tile, read-only. Copy it to keep it: its memory changes at the second update after this one, or in
+        place at the next one.
         If the tensor was wanted as an array of JAX or torch: such an array, with memory of its own.
-        Errors: KeyError; InputError (no version yet); BackendError (the result of the last vote is unknown)."""
+        Errors: KeyError; InputError (no version yet); BackendError (the result of the last vote is unknown; the last update
+        in place has failed)."""
         layout = self._layouts[name]
         flat = self._into.tile(self._places[name])
         if name not in self._sharded:
@@ -227,7 +230,8 @@ def publish(job: Any, endpoint: str, tensors: Mapping[str, Any], *, rules: str |
 
 
 def subscribe(job: Any, endpoint: str, tensors: Mapping[str, Any] | None = None, *, rules: str | None = None,
-              lease: float = 30.0, connect_timeout: float = 60.0, progress: Callable[[int, int], Any] | None = None,
+              lease: float = 30.0, connect_timeout: float = 60.0, in_place: bool = False,
+              progress: Callable[[int, int], Any] | None = None,
               arrived: Callable[[str, Any], Any] | None = None) -> Subscriber:
     """Connects to a publisher. Collective over the job.
 
@@ -237,6 +241,8 @@ def subscribe(job: Any, endpoint: str, tensors: Mapping[str, Any] | None = None,
     publisher's tensors may be wanted. rules: in place of tensors, a text whose `target` lines make tensors of the
     publisher's: renamed, fused, split, transposed, padded. What they drop is not taken. lease: a process that is silent for so many seconds counts as lost, so
     all ranks make a call within this time of each other. connect_timeout: seconds until the publisher must be there.
+    in_place: each version overwrites the version before it, which halves the memory. After a failed update `version` is 0
+    until an update has brought a whole version.
     progress: called during an update with the bytes of this rank that have come, and their number in all. arrived: called
     with the name and the array of each tensor when it has come, in the order of the tensors, before the ranks agree on the
     version. The array is void if the update fails, and arrays come again, from the first one on, if the version is gone
@@ -244,7 +250,7 @@ def subscribe(job: Any, endpoint: str, tensors: Mapping[str, Any] | None = None,
     the publisher does not have, or of another shape); UnsupportedError (an element type that the publisher's cannot be cast
     to, a sharding that is no grid of processes); BackendError (no publisher in time, another protocol, a rank is lost).
     """
-    return Subscriber(job, endpoint, tensors, rules, lease, connect_timeout, progress, arrived)
+    return Subscriber(job, endpoint, tensors, rules, lease, connect_timeout, in_place, progress, arrived)
 
 
 def offered(endpoint: str, timeout: float = 60.0) -> dict[str, Layout]:

@@ -15,11 +15,12 @@ except ImportError as error:
 from .._waste import Explained, WasteError
 from ._everywhere import install, installed, uninstall
 from ._explain import Row, explain
+from ._halo import halo
 from ._move import redistribute, stats
 from ._prices import Prices, calibrate
 
-__all__ = ["Explained", "Prices", "Row", "WasteError", "calibrate", "explain", "install", "installed", "redistribute", "stats",
-           "uninstall"]
+__all__ = ["Explained", "Prices", "Row", "WasteError", "calibrate", "explain", "halo", "install", "installed", "redistribute",
+           "stats", "uninstall"]
 
 for _name in set(__all__) - {"Explained", "WasteError"}:  # reshard.jax has these two as well
     globals()[_name].__module__ = __name__  # the name that users write

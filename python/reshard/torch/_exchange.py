@@ -21,11 +21,11 @@ def exchange(source: Layout, target: Layout, mesh: Any, size: int, moves: bool) 
     into = Rows(receives[receives["peer"] != me], size)
     shape, name = target.tile_shape(me), group_name(ranks, mesh)
     sent, received = out.counts(ranks), into.counts(ranks)
-    ops = torch.ops._c10d_functional
+    all_to_all, wait = (getattr(torch.ops._c10d_functional, one).default for one in ("all_to_all_single", "wait_tensor"))
 
     def run(tile: Any) -> Any:
         tile = tile.contiguous().resolve_conj().resolve_neg()
-        got = ops.wait_tensor(ops.all_to_all_single(out.packed(tile), received, sent, name)) if moves else None
+        got = wait(all_to_all(out.packed(tile), received, sent, name)) if moves else None
         made = tile.new_empty(shape)
         stays.copy(tile, made)
         if got is not None:

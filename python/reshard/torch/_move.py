@@ -22,8 +22,8 @@ _prepared: set[Any] = set()
 
 
 def stats() -> dict[str, int]:
-    """How many moves of this process took each way since its start: program, exchange, "reduce, exchange", torch and
-    "torch, min cost"."""
+    """How many moves of this process took each way since its start: program, exchange, "reduce, exchange" and
+    torch."""
     return dict(_counts)
 
 
@@ -35,13 +35,8 @@ class _Move:
     is_view: bool = False
 
     def run(self, tile: Any, source: DTensorSpec, target: DTensorSpec, async_op: bool, more: dict[str, Any]) -> Any:
-        how, theirs = self.choice.how, _everywhere.theirs()
-        if how == "torch":
-            return theirs(tile, source, target, async_op=async_op, **more)
-        if how == "torch, min cost":
-            return theirs(tile, source, target, async_op=async_op, **{**more, "use_graph_based_transform": True})
-        if self.choice.middle is not None and source.mesh.get_coordinate() is not None:
-            tile = theirs(tile, source, self.choice.middle)
+        if self.choice.how == "torch":
+            return _everywhere.theirs()(tile, source, target, async_op=async_op, **more)
         if isinstance(tile, funcol.AsyncCollectiveTensor):
             tile = tile.wait()
         last = len(self.steps) - 1
@@ -79,7 +74,7 @@ def _made(source: DTensorSpec, target: DTensorSpec, settings: Settings, memory: 
         prepare(mesh)
         _prepared.add(known)
     choice = choose(source, target, settings, memory)
-    if choice.how.startswith("torch"):
+    if choice.how == "torch":
         return _Move(choice)
     devices = None
     if one_mesh and len(choice.axes) < mesh.ndim:
@@ -88,9 +83,12 @@ def _made(source: DTensorSpec, target: DTensorSpec, settings: Settings, memory: 
     if choice.how == "program":
         ranks = devices if devices is not None else _specs.devices_of(mesh)
         return _Move(choice, _program.steps(choice.operations, ranks, mesh), _program.is_view(choice.operations))
-    ends = (_specs.layout_of(spec, axes, devices) for spec in (choice.middle or source, target))
-    moves = "exchange" in choice.price.words
-    return _Move(choice, [(_exchange.exchange(*ends, mesh, source.tensor_meta.dtype.itemsize, moves), False)])
+    steps = _program.reductions(choice.reductions, mesh)
+    ends = [_specs.layout_of(spec, axes, devices) for spec in (choice.middle or source, target)]
+    if choice.middle is None or ends[0] != ends[1]:
+        moves = "exchange" in choice.price.words
+        steps.append((_exchange.exchange(*ends, mesh, source.tensor_meta.dtype.itemsize, moves), False))
+    return _Move(choice, steps, is_view=not steps)
 
 
 def moved(tile: Any, source: DTensorSpec, target: DTensorSpec, settings: Settings, memory: int | None = None,

@@ -72,6 +72,15 @@ class Rows:
             _seen(tile, view).copy_(packed.narrow(0, at, count).view(view[0]))
             at += count
 
+    def gathered(self, tile: Any) -> Any:
+        """The elements of a target tile in the order of packed rows."""
+        return torch.cat([tile.new_empty(0), *(_seen(tile, view).reshape(-1) for view in self._targets)])
+
+    def add(self, packed: Any, tile: Any) -> None:
+        """Adds packed rows to a source tile. Rows of several peers may add to one element."""
+        for view, part in zip(self._sources, packed.split(self._counts.tolist())):
+            _seen(tile, view).add_(part.view(view[0]))
+
     def copy(self, source: Any, target: Any) -> None:
         """Copies rows that stay on this rank."""
         for here, there in zip(self._sources, self._targets):

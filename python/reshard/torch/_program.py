@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import UnsupportedError
+from . import _specs
 from ._groups import group_name
 from ._versions import dist, torch
 
@@ -89,21 +90,70 @@ def _blocks(tile: Any, order: list[int] | None) -> Any:
 def _collective(op: Any, devices: list[int], me: int, mesh: Any) -> list[Step]:
     """A collective and, if the group lists its ranks in another order, the step that orders the blocks of its result."""
     ranks = [devices[position] for position in next(group for group in op.groups if me in group)]
+    return _call(op.kind, ranks, mesh, op.reduction or "sum")
+
+
+def _call(kind: str, ranks: list[int], mesh: Any, reduction: str = "sum") -> list[Step]:
+    """A collective of these ranks, whose blocks are in their order."""
     ascending, count = sorted(ranks), len(ranks)
     same = ranks == ascending
     first = None if same else [ranks.index(rank) for rank in ascending]
     last = None if same else [ascending.index(rank) for rank in ranks]
-    name, ops = group_name(ascending, mesh), torch.ops._c10d_functional
-    if op.kind == "all_gather":
-        return [(lambda tile: ops.all_gather_into_tensor(tile.contiguous(), count, name), True), *_ordered(last)]
-    if op.kind == "all_reduce":
-        word = _WORDS.get(op.reduction, op.reduction)
-        return [(lambda tile: ops.all_reduce(tile.contiguous(), word, name), True)]
-    if op.kind == "reduce_scatter":
-        return [(lambda tile: ops.reduce_scatter_tensor(_blocks(tile, first).contiguous(), "sum", count, name), True)]
-    splits = [op.input_shape[0] // count] * count
-    return [(lambda tile: ops.all_to_all_single(_blocks(tile, first).contiguous(), splits, splits, name), True),
-            *_ordered(last)]
+    name, word = group_name(ascending, mesh), _WORDS.get(reduction, reduction)
+    if kind == "all_gather":
+        run = torch.ops._c10d_functional.all_gather_into_tensor.default
+        return [(lambda tile: run(tile.contiguous(), count, name), True), *_ordered(last)]
+    if kind == "all_reduce":
+        run = torch.ops._c10d_functional.all_reduce.default
+        return [(lambda tile: run(tile.contiguous(), word, name), True)]
+    if kind == "reduce_scatter":
+        run = torch.ops._c10d_functional.reduce_scatter_tensor.default
+        return [(lambda tile: run(_blocks(tile, first).contiguous(), word, count, name), True)]
+    run = torch.ops._c10d_functional.all_to_all_single.default
+
+    def exchanged(tile: Any) -> Any:
+        splits = [tile.shape[0] // count] * count
+        return run(_blocks(tile, first).contiguous(), splits, splits, name)
+
+    return [(exchanged, True), *_ordered(last)]
+
+
+def reductions(changes: tuple[Any, ...], mesh: Any) -> list[Step]:
+    """The steps that cut replicas and reduce sums, one mesh axis after another, on a rank of the mesh. Other ranks have none."""
+    at, made = mesh.get_coordinate(), []
+    for axis, held, end in changes if at is not None else ():
+        ranks = _specs.members(mesh, [axis], at)
+        if len(ranks) == 1:
+            continue
+        if held.is_replicate():
+            made.append((functools.partial(_part, dim=end.dim, count=len(ranks), at=at[axis]), False))
+        elif end.is_replicate():
+            made += _call("all_reduce", ranks, mesh, held.reduce_op)
+        else:
+            made.append(_reduce_scatter(end.dim, ranks, at[axis], mesh, held.reduce_op))
+    return made
+
+
+def _part(tile: Any, dim: int, count: int, at: int) -> Any:
+    """The part of a tile that torch.chunk gives to a rank, as dense memory of its own."""
+    part = -(-tile.shape[dim] // count)
+    begin = min(at * part, tile.shape[dim])
+    return tile.narrow(dim, begin, min(part, tile.shape[dim] - begin)).clone(memory_format=torch.contiguous_format)
+
+
+def _reduce_scatter(dim: int, ranks: list[int], at: int, mesh: Any, reduction: str) -> Step:
+    """Torch.chunk's parts of a dimension, each reduced on its rank. Parts are padded to one size."""
+    (scattered, _), count = _call("reduce_scatter", ranks, mesh, reduction)[0], len(ranks)
+
+    def run(tile: Any) -> Any:
+        extent, part = tile.shape[dim], -(-tile.shape[dim] // count)
+        if padding := part * count - extent:
+            tile = torch.cat([tile, tile.new_zeros((*tile.shape[:dim], padding, *tile.shape[dim + 1:]))], dim)
+        blocks = tile.unflatten(dim, (count, part)).movedim(dim, 0)
+        reduced = torch.ops._c10d_functional.wait_tensor.default(scattered(blocks)) if tile.numel() else blocks[:1]
+        return reduced.squeeze(0).narrow(dim, 0, max(0, min(part, extent - at * part)))
+
+    return run, False
 
 
 def _ordered(order: list[int] | None) -> list[Step]:

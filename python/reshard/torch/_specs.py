@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
+
+import numpy
 
 from .. import Layout, Mesh
 from ._versions import DTensorSpec, Partial, Replicate, Shard, StridedShard
@@ -29,14 +32,20 @@ def why_unknown(spec: DTensorSpec) -> str:
     return ""
 
 
-def devices_of(mesh) -> list[int]:
+@functools.lru_cache(maxsize=64)
+def _grid(mesh: Any) -> numpy.ndarray:
+    """The ranks of a mesh at their places."""
+    return numpy.asarray(mesh.mesh)
+
+
+def devices_of(mesh: Any) -> list[int]:
     """The ranks of a mesh, row-major."""
-    return mesh.mesh.flatten().tolist()
+    return _grid(mesh).reshape(-1).tolist()
 
 
-def members(mesh, axes: list[int], at: list[int]) -> list[int]:
+def members(mesh: Any, axes: list[int], at: list[int]) -> list[int]:
     """The ranks that share a place on all axes but `axes`, row-major. at: the place."""
-    return mesh.mesh[tuple(slice(None) if axis in axes else at[axis] for axis in range(mesh.ndim))].flatten().tolist()
+    return _grid(mesh)[tuple(slice(None) if axis in axes else at[axis] for axis in range(mesh.ndim))].reshape(-1).tolist()
 
 
 def _strange_order(spec: DTensorSpec) -> list[Any]:
@@ -46,6 +55,31 @@ def _strange_order(spec: DTensorSpec) -> list[Any]:
         return []
     return [entry for entry in getattr(spec, "shard_order", None) or ()
             if tuple(sorted(entry.mesh_dims)) != tuple(entry.mesh_dims)]
+
+
+def divides(spec: DTensorSpec) -> bool:
+    """True if all tiles have one shape."""
+    shape = list(spec.tensor_meta.shape)
+    for axis, one in enumerate(spec.placements):
+        if hasattr(one, "dim"):
+            shape[one.dim], rest = divmod(shape[one.dim], spec.mesh.size(axis))
+            if rest:
+                return False
+    return True
+
+
+def strange_dims(spec: DTensorSpec) -> set[int]:
+    """The dimensions that another axis may not cut by plain placements: strided, or cut in another order."""
+    return {one.dim for one in spec.placements if type(one) is StridedShard} | {one.tensor_dim for one in _strange_order(spec)}
+
+
+def with_placements(spec: DTensorSpec, placements: tuple[Any, ...]) -> DTensorSpec:
+    """The spec with other placements. Dimensions that axes cut in another order keep their order."""
+    strange = {one.tensor_dim: one for one in _strange_order(spec)}
+    made = DTensorSpec(spec.mesh, placements, tensor_meta=spec.tensor_meta)
+    if strange:
+        made.shard_order = tuple(strange.get(one.tensor_dim, one) for one in made.shard_order)
+    return made
 
 
 def layout_of(spec: DTensorSpec, axes: list[int] | None = None, devices: list[int] | None = None) -> Layout:

@@ -46,9 +46,9 @@ def reduces_all(mesh: Any) -> bool:
     return not on_cpus(mesh) or tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 12)
 
 
-def transforms(source: DTensorSpec, target: DTensorSpec, min_cost: bool = False) -> list[Any]:
+def transforms(source: DTensorSpec, target: DTensorSpec) -> list[Any]:
     """Torch's own steps, one mesh axis each: mesh_dim and src_dst_placements. Errors: the errors of torch's planner."""
-    return moves._gen_transform_infos_non_cached(source, target, *([True] if min_cost else []))
+    return moves._gen_transform_infos_non_cached(source, target)
 
 
 def is_tracing() -> bool:

@@ -15,10 +15,9 @@
 #include <cstdint>
 #include <span>
 
-namespace reshard {
+#include "src/base/cache_line.hpp"
 
-/// The bytes of a cache line.
-inline constexpr std::int64_t line_bytes = 64;
+namespace reshard {
 
 /// How a copy writes: through the caches, or whole cache lines by non-temporal stores. After non-temporal stores, call
 /// store_fence() before you tell another thread or process.

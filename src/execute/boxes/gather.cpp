@@ -2,14 +2,13 @@
 
 #include <numeric>
 
+#include "src/base/at.hpp"
 #include "src/base/try.hpp"
 #include "src/execute/caller_array.hpp"
 
 namespace reshard {
 
 namespace {
-
-std::size_t at(Index index) { return static_cast<std::size_t>(index); }
 
 // Memory that a run may use.
 struct Room {

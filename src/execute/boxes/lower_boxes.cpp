@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/at.hpp"
 #include "src/base/odometer.hpp"
 #include "src/base/try.hpp"
 #include "src/execute/caller_array.hpp"
@@ -12,8 +13,6 @@
 namespace reshard {
 
 namespace {
-
-std::size_t at(Index index) { return static_cast<std::size_t>(index); }
 
 // The boxes of one rank in one buffer.
 struct Placed {

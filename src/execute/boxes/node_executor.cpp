@@ -80,22 +80,23 @@ Result<RankStep> step_of(const BoxTable& table, Index rank, const BoxStorages& p
 }
 
 // A tile of this rank, and its place in the caller's buffer.
-struct End {
+struct CallersTile {
     Tile tile;
     Storage storage;
     Index bytes = 0;  // least size of the buffer
 };
 
-Result<End> end_of(const Layout& layout, Index rank, const std::optional<Storage>& given, std::string_view name) {
-    End end{tile(layout, rank), {}, 0};
+Result<CallersTile> end_of(const Layout& layout, Index rank, const std::optional<Storage>& given,
+                           std::string_view name) {
+    CallersTile end{tile(layout, rank), {}, 0};
     end.storage = given.value_or(row_major(end.tile));
     RESHARD_ASSIGN(end.bytes, bytes_needed(end.storage, end.tile, size_of(layout.dtype), name));
     return end;
 }
 
 // Both exchanges within the node and the one between nodes have a step each, behind local copies.
-Result<std::vector<RankStep>> steps_of(const NodeMove& move, Index rank, const End& held, const End& wanted,
-                                       const Staged& staged) {
+Result<std::vector<RankStep>> steps_of(const NodeMove& move, Index rank, const CallersTile& held,
+                                       const CallersTile& wanted, const Staged& staged) {
     using enum BufferId;
     const auto own = static_cast<std::size_t>(rank);
     const auto in_source = [&](const BoxTable& table) {

@@ -62,7 +62,7 @@ Elements RankRun::elements(std::optional<std::size_t> maker, const std::string& 
     Elements elements;
     elements.dtype = layout.dtype;
     const auto number = tiles_.find(maker, array);
-    if (!number) return elements;
+    if (!number || tiles_.bytes(*number).empty()) return elements;
     const auto bytes = tile_count(layout, backend_->rank()) * static_cast<std::size_t>(size_of(layout.dtype));
     elements.bytes = tiles_.bytes(*number).first(bytes);
     return elements;

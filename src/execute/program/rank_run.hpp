@@ -35,6 +35,9 @@ public:
 
     [[nodiscard]] bool in_flight() const { return in_flight_; }
     [[nodiscard]] Result<Elements> tile(std::string_view array);
+    void free_kept() {
+        if (!in_flight_) tiles_.reset();
+    }
     [[nodiscard]] Result<Program> measured() const;
     [[nodiscard]] Index most_bytes() const { return tiles_.most_bytes(); }
 

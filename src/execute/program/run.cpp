@@ -22,14 +22,14 @@ public:
     Result<bool> test() override { return over_ ? Result<bool>(true) : noted(run_.advance()); }
     Result<bool> wait_for(Index microseconds) override {
         using Clock = std::chrono::steady_clock;
-        constexpr Index slice = 200;  // microseconds, between two looks at everything
+        constexpr Index between_looks = 200;  // microseconds
         const auto until = Clock::now() + std::chrono::microseconds(microseconds);
         for (;;) {
             RESHARD_TRY(const bool done, test());
             const auto left = std::chrono::duration_cast<std::chrono::microseconds>(until - Clock::now()).count();
             if (done || left <= 0) return done;
             if (Interrupt::raised()) return run_.fail_all({Code::backend, Interrupt::words});
-            run_.rest(std::min<Index>(left, slice));
+            run_.rest(std::min<Index>(left, between_looks));
         }
     }
 
@@ -76,6 +76,8 @@ Result<ProgramRunner> ProgramRunner::prepare(const Result<Judged<ProgramSchedule
 }
 
 Result<Elements> ProgramRunner::tile(std::string_view array) { return state_->run.tile(array); }
+
+void ProgramRunner::free_kept() { state_->run.free_kept(); }
 
 Result<std::unique_ptr<Ticket>> ProgramRunner::start(Compute compute) {
     RESHARD_CHECK(state_->run.start(std::move(compute)));

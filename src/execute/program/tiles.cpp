@@ -103,7 +103,14 @@ void ProgramTiles::release(Place& place) {
     held_ -= place.script.bytes;
 }
 
-Result<void> ProgramTiles::hold(std::size_t tile) { return is_held(tile) ? Result<void>() : allocate(places_[tile]); }
+Result<void> ProgramTiles::hold(std::size_t tile) {
+    if (is_held(tile)) return {};
+    const ScriptMemory& wanted = places_[tile].script;
+    if (held_ + wanted.bytes <= limit_) return allocate(places_[tile]);
+    return fail(Code::usage, fmt::format("array {} takes {} bytes, and this rank holds {} of at most {}: free the kept "
+                                         "arrays of the last run first",
+                                         wanted.name, wanted.bytes, held_, limit_));
+}
 
 void ProgramTiles::reset() {
     for (Place& place : places_) {

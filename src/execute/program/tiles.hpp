@@ -25,9 +25,10 @@ public:
     [[nodiscard]] std::shared_ptr<Memory> memory(std::size_t tile) const { return places_[tile].memory; }
     [[nodiscard]] bool is_held(std::size_t tile) const { return places_[tile].held; }
 
-    /// Holds a tile between runs. Errors: as Backend::allocate.
+    /// Holds a tile between runs. Errors: usage if it does not fit beside the tiles that are held; as
+    /// Backend::allocate.
     [[nodiscard]] Result<void> hold(std::size_t tile);
-    /// Before a run: only what is there from the beginning stays held.
+    /// Between runs: only what is there from the beginning stays held.
     void reset();
 
     /// The bytes that an activity takes when it starts.

@@ -111,4 +111,16 @@ Result<Asked> made_shape(const Made& made, const Rule& rule, std::string_view na
     return ShapeMaker(made, rule, name, tensors).make();
 }
 
+PartsOfDims parts_with_blocks(const Made& made, const Rule& rule) {
+    PartsOfDims parts = made.dim_parts;
+    if (rule.parts.size() < 2) return parts;
+    const std::size_t along = rule.along + (rule.stack_dim() ? 1 : 0);
+    parts.resize(std::max(parts.size(), along + 1));
+    if (!parts[along].empty()) return parts;
+    parts[along] = made.extents;
+    for (std::size_t i = 0; i < rule.parts.size() && made.extents.empty(); ++i)
+        parts[along].push_back(made.parts[i]->shape[rule.along]);
+    return parts;
+}
+
 }  // namespace reshard::notation

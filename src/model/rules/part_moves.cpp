@@ -71,6 +71,38 @@ Result<std::vector<Runs>> copied(const Windows& from, const PartPlace& place) {
     return runs;
 }
 
+// Cuts indices of a tensor where the places in its layout jump. `held` is empty if none does.
+Stretches places_of(Interval indices, const Stretches& held) {
+    if (held.empty()) return {{indices, indices.begin}};
+    Stretches places;
+    for (const auto& [own, begin] : held) {
+        const Interval both = {std::max(own.begin, indices.begin), std::min(own.end, indices.end)};
+        if (both.size() > 0) places.push_back({both, begin + both.begin - own.begin});
+    }
+    return places;
+}
+
+// Moves of indices that an end holds in other places, or in several. A source has each index once.
+Result<std::vector<Runs>> in_places(const std::vector<Runs>& all, const Stretches& source, const Stretches& target) {
+    std::vector<Runs> runs;
+    for (const Runs& one : all)
+        for (Index i = 0; i < one.from.count; ++i) {
+            const Index from = one.from.begin + i * one.from.period;
+            const Index to = one.to.begin + i * one.to.period;
+            for (const auto& [wanted, at] : places_of({to, to + one.to.width}, target)) {
+                const Interval taken = {from + wanted.begin - to, from + wanted.end - to};
+                for (const auto& [given, begin] : places_of(taken, source)) {
+                    const Index end = at + given.begin - taken.begin;
+                    runs.push_back({one_window({begin, begin + given.size()}), one_window({end, end + given.size()})});
+                }
+            }
+            if (std::ssize(runs) > moves_max)
+                return fail(Code::unsupported,
+                            fmt::format("blocks that ranks share make more than {} moves of one part", moves_max));
+        }
+    return runs;
+}
+
 // Returns how the windows lie in a dimension as periods: the period of the dimension, and the sides in both. nullopt
 // if the dimension is not whole periods, or if a window reaches over the end of one.
 struct Periods {
@@ -167,6 +199,10 @@ public:
             } else {
                 RESHARD_ASSIGN(runs_.emplace_back(), paired(from(k), along ? to_along(k) : to(k)));
             }
+            const Stretches& given = held_in(source_, part_.kept[k]);
+            const Stretches& wanted = held_in(target_, k + (place_.stack && place_.stack_dim <= k ? 1 : 0));
+            if (given.empty() && wanted.empty()) continue;
+            RESHARD_ASSIGN(runs_.back(), in_places(runs_.back(), given, wanted));
         }
         std::vector<Index> counts;
         for (const auto& runs : runs_) counts.push_back(std::ssize(runs));
@@ -179,6 +215,11 @@ public:
     }
 
 private:
+    static const Stretches& held_in(const MoveEnd& end, std::size_t dim) {
+        static const Stretches as_they_are;
+        return end.held.empty() ? as_they_are : end.held[dim];
+    }
+
     [[nodiscard]] Windows from(std::size_t k) const {
         return part_.sides ? (*part_.sides)[part_.kept[k]] : one_window({0, part_.shape[k]});
     }
@@ -220,7 +261,7 @@ private:
         for (std::size_t dim = 0; dim < source_.shape.size(); ++dim) {
             const auto k = static_cast<std::size_t>(std::ranges::find(part_.kept, dim) - part_.kept.begin());
             // A dimension that the part does not have is an index.
-            if (!from.add(k < runs.size() ? runs[k].from : (*part_.sides)[dim])) return false;
+            if (!from.add(k < runs.size() ? runs[k].from : index_in(dim))) return false;
         }
         std::vector<std::size_t> ascending;
         for (const Runs& one : runs) {
@@ -232,13 +273,21 @@ private:
         auto source = from.made(part_.kept);
         auto target = to.made(ascending);
         if (!source || !target) return false;
-        bool all = source->order.empty();  // of the part, in one window
+        // The part is one window.
+        bool all = source->order.empty() && source_.held.empty() && target_.held.empty();
         for (std::size_t k = 0; k < runs.size(); ++k)
             all = all && runs[k].from.count == 1 && runs[k].from.width == part_.shape[k];
         if (all && !part_.sides) source->box.reset();
         if (all && place_.whole) target->box.reset();
         moves_.push_back({*std::move(source), *std::move(target)});
         return true;
+    }
+
+    // The index of a dimension that the part does not have.
+    [[nodiscard]] Windows index_in(std::size_t dim) const {
+        const Index index = (*part_.sides)[dim].begin;
+        const Index place = places_of({index, index + 1}, held_in(source_, dim)).front().begin;
+        return one_window({place, place + 1});
     }
 
     // Adds the dimension of the stack if it comes before dimension `next` of the part.
@@ -259,7 +308,9 @@ std::optional<PartProblem> one_box(const Taken& part, const MoveEnd& source, con
                                    const PartPlace& place) {
     const bool owned =
         source.layout->dims.size() != source.shape.size() || target.layout->dims.size() != target.shape.size();
-    if (owned || place.groups > 1 || place.copies > 1 || !std::ranges::is_sorted(part.kept)) return std::nullopt;
+    if (owned || !source.held.empty() || !target.held.empty() || place.groups > 1 || place.copies > 1 ||
+        !std::ranges::is_sorted(part.kept))
+        return std::nullopt;
     PartProblem move{{source.layout}, {target.layout}};
     if (part.sides) {
         Box& from = move.source.box.emplace();

@@ -1,6 +1,7 @@
 // The moves that a part of a target becomes.
 #pragma once
 
+#include "src/model/rules/shared_blocks.hpp"
 #include "src/model/rules/taken_part.hpp"
 
 namespace reshard::notation {
@@ -21,7 +22,8 @@ struct PartPlace {
 /// A tensor at one end of a move: its layout, and its own shape.
 struct MoveEnd {
     std::shared_ptr<const Layout> layout;
-    std::vector<Index> shape;
+    std::vector<Index> shape = {};     ///< as the layout has it
+    std::vector<Stretches> held = {};  ///< as ShardedTensor::held. A source has each index once
 };
 
 /// Returns the moves of a part: one, one for each copy of each head, or one for each stretch of equal windows. A move

@@ -164,6 +164,10 @@ private:
         if (said) {
             RESHARD_ASSIGN(parts, said_parts(dim.extent));
         }
+        if (!parts.empty()) {
+            placed_.dim_parts.resize(number + 1);
+            placed_.dim_parts[number] = parts;
+        }
         const bool own_cut = scanner_.sees('[') || scanner_.sees('/');
         if (own_cut && fused) {
             RESHARD_ASSIGN(dim, cut_each(dim.atoms, std::exchange(parts, {}), begin));
@@ -330,33 +334,6 @@ std::vector<std::string> axes_in(const Rule& rule, const Asked& asked) {
     return values;
 }
 
-// Errors without a place.
-Result<Dim> dim_in_blocks(const Dim& dim, Index block) {
-    Dim coarse(ceil_divide(dim.extent, block), dim.atoms);
-    if (dim.atoms.empty()) return coarse;
-    if (shard_count(dim) > layout_pieces_max)
-        return fail(Code::unsupported, "has too many shards to look at one by one");
-    for (const Dim::Piece& piece : pieces_of(dim)) {
-        if (piece.end % block != 0 && piece.end != dim.extent)
-            return fail(Code::layout, fmt::format("is cut at {}, within a block of {}", piece.end, block));
-        coarse.pieces.push_back({ceil_divide(piece.end, block), piece.shard});
-    }
-    make_canonical(coarse);
-    return coarse;
-}
-
-// One dimension with its cut, as in f32[512@x].
-std::string alone(const Layout& layout, std::size_t dim) {
-    Layout one = layout;
-    one.dims = {layout.dims[dim]};
-    return format(one);
-}
-
-std::vector<Index> without_ones(std::vector<Index> extents) {
-    std::erase(extents, 1);
-    return extents;
-}
-
 }  // namespace
 
 Result<EndLayouts::Placed> EndLayouts::said(std::size_t rule, const Asked& asked) {
@@ -365,35 +342,6 @@ Result<EndLayouts::Placed> EndLayouts::said(std::size_t rule, const Asked& asked
     if (!kept.layout) {
         RESHARD_ASSIGN(kept, line.line.numbered(EntryReader(line, end_.mesh, asked).read()));
     }
-    return kept;
-}
-
-Result<EndLayouts::Shared> EndLayouts::in_blocks(std::size_t rule, const Asked& asked, const Shared& of) {
-    const Rule& line = end_.rules[rule];
-    const BlocksOf& blocks = *line.blocks;
-    Shared& kept = in_blocks_[{rule, asked.dtype, asked.shape, of}];
-    if (kept) return kept;
-    Layout layout = *of;
-    layout.dtype = asked.dtype;
-    if (blocks.blocks.size() > 1 && blocks.blocks.size() != layout.dims.size())
-        return line.line.error(
-            Code::mismatch,
-            fmt::format("{} numbers for a tensor of {} dimensions", blocks.blocks.size(), layout.dims.size()),
-            line.layout_offset);
-    const std::optional<std::size_t> stack = blocks.blocks.size() == 1 ? line.stack_dim() : std::nullopt;
-    for (std::size_t k = 0; k < layout.dims.size(); ++k) {
-        if (k == stack) continue;
-        const Index block = blocks.blocks.size() > 1 ? blocks.blocks[k] : blocks.blocks.front();
-        auto coarse = dim_in_blocks(layout.dims[k], block);
-        if (!coarse)
-            return line.line.error(coarse.error().code,
-                                   fmt::format("dimension {}, {}, {}", k, alone(layout, k), coarse.error().message),
-                                   line.layout_offset);
-        layout.dims[k] = *std::move(coarse);
-    }
-    if (without_ones(shape(layout)) != without_ones(asked.shape))
-        return line.line.error(Code::mismatch, "not as many blocks as the tensor has", line.layout_offset);
-    kept = std::make_shared<const Layout>(std::move(layout));
     return kept;
 }
 

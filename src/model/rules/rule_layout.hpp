@@ -7,6 +7,7 @@
 
 #include "reshard/layout.hpp"
 #include "src/model/rules/rule_lines.hpp"
+#include "src/model/rules/shared_blocks.hpp"
 
 namespace reshard::notation {
 
@@ -20,6 +21,10 @@ struct Asked {
     bool may_pad = false;             ///< a target
 };
 
+/// For each dimension of a tensor: the extents of the parts that follow each other in it. Dimensions at the end, or
+/// without an entry, have one part.
+using PartsOfDims = std::vector<std::vector<Index>>;
+
 /// The layouts of one end, each kept once.
 class EndLayouts {
 public:
@@ -30,20 +35,33 @@ public:
         std::vector<Index> heads = {};   ///< for each part: indices of a head, if there are copies
         std::vector<Index> padded = {};  ///< the shape with padding; empty: as asked
         std::vector<Index> parts = {};   ///< the extents of parts that are cut by themselves, with their padding
+        PartsOfDims dim_parts = {};      ///< the parts of each dimension
+    };
+    /// A tensor whose blocks another tensor has.
+    struct BlocksTensor {
+        Shared layout;
+        std::vector<Index> shape;
+        PartsOfDims dim_parts;      ///< ignored if no shards may share a block
+        bool whole_blocks = false;  ///< no shards may share a block
+    };
+    /// A tensor of blocks.
+    struct InBlocks {
+        Shared layout;
+        std::vector<Index> shape;     ///< with a block once for each shard that has it
+        std::vector<Stretches> held;  ///< as ShardedTensor::held
     };
     explicit EndLayouts(const RuleEnd& end) : end_(end) {}
 
     /// Returns the layout of the entries of rule number `rule`. Errors: as apply_rules.
     [[nodiscard]] Result<Placed> said(std::size_t rule, const Asked& asked);
-    /// Returns the layout of a tensor whose indices are blocks of another tensor's. A cut of the other tensor must be
-    /// between two blocks. Errors: as apply_rules.
-    [[nodiscard]] Result<Shared> in_blocks(std::size_t rule, const Asked& asked, const Shared& of);
+    /// Returns the layout of a tensor whose indices are blocks of another tensor's. Errors: as apply_rules.
+    [[nodiscard]] Result<InBlocks> in_blocks(std::size_t rule, const Asked& asked, const BlocksTensor& of);
 
 private:
     const RuleEnd& end_;
     std::map<std::tuple<std::size_t, DType, std::vector<Index>, std::vector<Index>, std::vector<std::string>>, Placed>
         said_;
-    std::map<std::tuple<std::size_t, DType, std::vector<Index>, Shared>, Shared> in_blocks_;
+    std::map<std::tuple<std::size_t, DType, std::vector<Index>, Shared, PartsOfDims, bool>, InBlocks> in_blocks_;
 };
 
 }  // namespace reshard::notation

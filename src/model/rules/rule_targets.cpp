@@ -215,6 +215,7 @@ private:
             made_[i].copies = std::move(placed.copies);
             made_[i].heads = std::move(placed.heads);
             made_[i].extents = asked[i].parts = std::move(placed.parts);
+            made_[i].dim_parts = std::move(placed.dim_parts);
             pad(i, std::move(placed.padded), asked[i]);
             lengthen(i, asked[i]);
         }
@@ -253,10 +254,21 @@ private:
                 rule.blocks->offset);
         RESHARD_CHECK(repeat_blocks(target, made_[found->second], asked));
         RESHARD_CHECK(pad_blocks(target, found->second, asked));
-        RESHARD_ASSIGN(
-            model_.targets[target].layout,
-            named(target, layouts_.in_blocks(made_[target].rule, asked, model_.targets[found->second].layout)));
+        RESHARD_TRY(auto& placed,
+                    named(target, layouts_.in_blocks(made_[target].rule, asked, as_blocks(found->second))));
+        model_.targets[target].layout = std::move(placed.layout);
+        model_.targets[target].shape = std::move(placed.shape);
+        made_[target].held = std::move(placed.held);
         return {};
+    }
+
+    // A target whose blocks another target has.
+    [[nodiscard]] EndLayouts::BlocksTensor as_blocks(std::size_t target) const {
+        const Made& made = made_[target];
+        const Rule& rule = end_.rules[made.rule];
+        const ShardedTensor& whole = model_.targets[target];
+        const bool mixed = rule.groups > 1 || (whole.padded && rule.parts.size() > 1 && rule.cut_whole);
+        return {whole.layout, whole.shape, parts_with_blocks(made, rule), mixed || !made.copies.empty()};
     }
 
     // The blocks of repeated heads are repeated, too.
@@ -306,7 +318,7 @@ private:
         const Rule& rule = end_.rules[made.rule];
         const std::size_t parts = std::max<std::size_t>(rule.parts.size(), 1);
         PartPlace place{{}, rule.stack_dim().value_or(0), rule.along, 0, 1, 0, rule.groups, 0, false};
-        place.whole = made.parts.size() == 1 && !model_.targets[target].padded;
+        place.whole = made.parts.size() == 1 && !model_.targets[target].padded && made.held.empty();
         for (std::size_t i = 0; i < parts && place.groups > 1; ++i)
             place.group += made.parts[i]->shape[rule.along] / place.groups;
         for (std::size_t i = 0; i < made.parts.size(); ++i) {
@@ -318,7 +330,8 @@ private:
                 place.copies = made.copies[i % parts];
                 place.head = made.heads[i % parts];
             }
-            auto made_moves = moves_of_part(part, {model_.targets[target].layout, model_.targets[target].shape}, place);
+            const ShardedTensor& whole = model_.targets[target];
+            auto made_moves = moves_of_part(part, {whole.layout, whole.shape, made.held}, place);
             if (!made_moves)
                 made_moves = rule.line.error(made_moves.error().code, made_moves.error().message, rule.offset);
             RESHARD_TRY(auto& moves, named(target, std::move(made_moves)));
@@ -336,11 +349,16 @@ private:
     // Elements move in the narrower type of both ends.
     Result<std::vector<PartProblem>> moves_of_part(const Taken& part, MoveEnd to, const PartPlace& place) {
         const ShardedTensor& source = model_.sources[part.tensor];
-        MoveEnd from{source.layout, source.shape};
+        MoveEnd from{source.layout, held_shape(source), {}};
+        for (const Stretches& held : source.held) from.held.push_back(once_each(held));
         const DType moves = moving_dtype(from.layout->dtype, to.layout->dtype);
         from.layout = seen_.in_dtype(from.layout, moves);
         to.layout = seen_.in_dtype(to.layout, moves);
         if (!part.view.empty()) {
+            if (!from.held.empty())
+                return fail(
+                    Code::unsupported,
+                    fmt::format("'{}' has blocks that ranks share, and is not seen in another shape", source.name));
             RESHARD_ASSIGN(from.layout, seen_.in_shape(source.name, from, part.view));
             from.shape = part.view;
         }

@@ -74,13 +74,12 @@ public:
             RESHARD_TRY(const auto& rule, rule_of(tensor));
             rules.push_back(rule);
             met[rule] = true;
-            EndLayouts::Shared layout;
+            EndLayouts::Placed said;
             if (!end_.rules[rule].blocks) {
-                RESHARD_TRY(auto& said,
-                            named(tensor, layouts_.said(rule, {tensor.dtype, tensor.shape, 0, {}, &names_})));
-                layout = std::move(said.layout);
+                RESHARD_ASSIGN(said, named(tensor, layouts_.said(rule, {tensor.dtype, tensor.shape, 0, {}, &names_})));
             }
-            placed.push_back({tensor.name, std::move(layout), tensor.shape});
+            placed.push_back({tensor.name, std::move(said.layout), tensor.shape});
+            dim_parts_.push_back(std::move(said.dim_parts));
         }
         for (std::size_t rule = 0; rule < end_.rules.size(); ++rule)
             if (!met[rule]) return unmet(end_.rules[rule]);
@@ -136,8 +135,12 @@ private:
                                 found == by_name.end() ? "is not in the list" : "is in blocks itself"),
                     rule.blocks->offset);
             const ListedTensor& tensor = tensors_[i];
-            RESHARD_ASSIGN(placed[i].layout, named(tensor, layouts_.in_blocks(rules[i], {tensor.dtype, tensor.shape},
-                                                                              placed[found->second].layout)));
+            const ShardedTensor& whole = placed[found->second];
+            const EndLayouts::BlocksTensor blocks_of{whole.layout, whole.shape, dim_parts_[found->second]};
+            RESHARD_TRY(auto& made,
+                        named(tensor, layouts_.in_blocks(rules[i], {tensor.dtype, tensor.shape}, blocks_of)));
+            placed[i].layout = std::move(made.layout);
+            placed[i].held = std::move(made.held);
         }
         return {};
     }
@@ -152,6 +155,7 @@ private:
     const RuleEnd& end_;
     std::span<const ListedTensor> tensors_;
     EndLayouts layouts_;
+    std::vector<PartsOfDims> dim_parts_;  // of each tensor
     PatternIndex patterns_;
     std::optional<std::size_t> otherwise_;
     Bindings names_;

@@ -164,7 +164,7 @@ Result<std::vector<HloLine>> read_lines(const std::vector<std::string_view>& lin
         line.operands = known_names(rest.substr(0, operands), known);
         line.attributes = rest.substr(operands);
         line.before = known_names(attribute(line, "control-predecessors"), known);
-        known.insert(line.name);
+        if (!known.insert(line.name).second) return wrong(text, "has the name of an earlier one");
         read.push_back(std::move(line));
     }
     return read;

@@ -172,7 +172,8 @@ static void alone(void) {
     SUCCEEDS(reshard_publisher_commit(out, 5, tiles, 1, &error));
     tensor.layout = wide, tensor.held = NULL;
     reshard_subscriber* into = NULL;
-    SUCCEEDS(reshard_live_subscribe(theirs, reshard_publisher_endpoint(out), &tensor, 1, NULL, &into, &error));
+    limits.lease_ms = wait_ms, limits.in_place = 1;
+    SUCCEEDS(reshard_live_subscribe(theirs, reshard_publisher_endpoint(out), &tensor, 1, &limits, &into, &error));
     int64_t version = 0;
     SUCCEEDS(reshard_subscriber_update(into, wait_ms, &version, &error));
     const void* tile = NULL;
@@ -180,6 +181,11 @@ static void alone(void) {
     const float rounded[] = {1, 1, -2};
     EXPECT(version == 5 && tile != NULL && memcmp(tile, rounded, sizeof rounded) == 0);
     FAILS(RESHARD_BACKEND, "no newer version than 5", reshard_subscriber_update(into, 1, NULL, &error));
+    SUCCEEDS(reshard_publisher_commit(out, 6, tiles, 1, &error));
+    const void* next = NULL;
+    SUCCEEDS(reshard_subscriber_update(into, wait_ms, &version, &error));
+    SUCCEEDS(reshard_subscriber_tile(into, 0, &next, NULL, &error));
+    EXPECT(version == 6 && next == tile && memcmp(next, rounded, sizeof rounded) == 0);
     reshard_release(into), reshard_release(out);
     reshard_release(narrow), reshard_release(wide), reshard_release(mine), reshard_release(theirs);
 }

@@ -30,7 +30,7 @@ TEST(Answers, AreThoseOfTheTool) {
                                .value();
     EXPECT_EQ(answer["id"], 7);
     EXPECT_EQ(answer["table"], plan_table(made, options.machine, Page()));
-    EXPECT_EQ(answer["picture"], svg_picture(made.plan()).value());
+    EXPECT_EQ(answer["picture"], svg_picture(made.plan(), options.machine).value());
     EXPECT_EQ(answer["plan"]["received_bytes_max_device"], made.verdict().received_bytes_max_device);
     EXPECT_FALSE(answer["plan"].contains("synthesis_us"));
 }

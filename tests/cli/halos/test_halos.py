@@ -15,6 +15,10 @@ FILLS = (  # a mesh and two ends; open and periodic, uneven, empty, wider than a
     ("x=2", "f32[6@x,4]", "f32[6@x~11%,4~1%]"),
     ("x=2,y=2", "f32[6@x,8@y]", "f32[6@y~1%,8@x~2]"),
     ("x=2,y=3", "i16[12@y,7]", "i16[12@y~1%,7]"),
+    ("x=4", "i32[9@x~1,6]", "i32[9@x~1,6]"),  # in place
+    ("x=2,y=2", "f64[8@x~1,6@y~(2,0)]", "f64[8@y~1%,6@x~1]"),  # the halos of the source are not read
+    ("x=2,y=2", "f64[8@x~1,6@y]", "f64[8@y,6@x]"),
+    ("x=4", "f64[8@x,6~1]", "f64[8@x~1%,6]", "--target-mesh", "x=3[2,4,5]"),
 )
 
 
@@ -35,9 +39,9 @@ class Halos(tool.Case):
         self.assertEqual(near["way"], "all at once")  # all ranks share memory
 
     def test_every_cell_of_a_run_is_right(self):
-        for mesh, source, target in FILLS:
+        for mesh, source, target, *more in FILLS:
             with self.subTest(target):
-                said = self.asked("run", "--backend", "local", "--mesh", mesh, source, target)
+                said = self.asked("run", "--backend", "local", "--mesh", mesh, source, target, *more)
                 self.assertEqual(said["wrong"], 0)
                 self.assertGreater(said["cells_verified"], 0)
                 self.assertEqual(said["received_bytes"], said["ways"][0]["received_bytes"])
@@ -57,7 +61,6 @@ class Halos(tool.Case):
     def test_what_halos_do_not_have_is_refused(self):
         mesh = ("--mesh", "x=2")
         for arguments, words in (
-                ((*mesh, "f32[8@x~1]", "f32[8@x~1]"), "only a target may have one"),
                 ((*mesh, "f32[8@x]", "f32[8@x~1]", "--vocabulary", "all"), "no option of plans"),
                 ((*mesh, "f32[9@x]", "f32[8@x~1]"), "9 and 8"),
                 ((*mesh, "f32[8@x]{U:x}", "f32[8@x~1]"), "used twice"),

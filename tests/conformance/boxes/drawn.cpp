@@ -5,14 +5,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "src/base/at.hpp"
+
 namespace reshard::conformance {
 
 namespace {
 
 using test::below;
 using test::Random;
-
-std::size_t at(Index index) { return static_cast<std::size_t>(index); }
 
 // Cuts a box in two, again and again, into about `parts` boxes.
 std::vector<Box> random_cuts(Random& random, const Box& whole, Index parts) {

@@ -189,6 +189,13 @@ TEST(Nodes, RedistributeStagesWhatANodeShares) {
     ASSERT_TRUE(faster_through_nodes({source, target}, plan.picoseconds, options));
     EXPECT_FALSE(faster_through_nodes({source, target}, 0, options));
     EXPECT_FALSE(faster_through_nodes({source, target}, plan.picoseconds, {}));
+    // Both tiles, and half of the array for a device that fetches it.
+    const Index footprint = footprint_bytes(*faster_through_nodes({source, target}, plan.picoseconds, options));
+    Options limited = options;
+    limited.limits.memory.footprint_bytes_max = footprint;
+    EXPECT_TRUE(faster_through_nodes({source, target}, plan.picoseconds, limited));
+    limited.limits.memory.footprint_bytes_max = footprint - 1;
+    EXPECT_FALSE(faster_through_nodes({source, target}, plan.picoseconds, limited));
     harness().on_every_rank([&](Backend& backend) {
         Redistributor mover(backend, options);
         const std::vector<int> in(tile_count(source, backend.rank()));
@@ -197,6 +204,10 @@ TEST(Nodes, RedistributeStagesWhatANodeShares) {
         if (backend.rank() > 1) {
             EXPECT_GT(mover.workspace_bytes(), 0);
         }
+        EXPECT_LE(tile_bytes(source) + tile_bytes(target) + mover.workspace_bytes(), footprint);
+        Redistributor within(backend, limited);
+        ASSERT_TRUE(within.redistribute(source, target, std::span<const int>(in), std::span<int>(out)));
+        EXPECT_EQ(within.workspace_bytes(), 0);
     });
 }
 

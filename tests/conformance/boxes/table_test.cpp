@@ -47,7 +47,7 @@ TEST(BoxIndex, FindsWhatAScanFinds) {
             }
             std::ranges::sort(expected);
             std::vector<std::pair<Index, Index>> found;
-            for (const NumberedBox& one : index.overlapping(looked)) found.emplace_back(one.rank, one.number);
+            for (const CommonBox& one : index.overlapping(looked)) found.emplace_back(one.rank, one.number);
             ASSERT_EQ(found, expected) << "round " << round << ", query " << query;
         }
     }

@@ -1,6 +1,8 @@
 #include "conformance/halos/drawn.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -64,16 +66,29 @@ void draw_halo(Random& random, DrawnDim& dim) {
     dim.periodic = below(random, 2) == 0;
 }
 
+std::vector<Index> draw_mesh(Random& random, Index ranks) {
+    std::vector<Index> axes;
+    for (Index left = ranks; left > 0;) {
+        const Index size = 1 + below(random, std::min<Index>(left, 4));
+        axes.push_back(size);
+        left /= size;
+        if (below(random, 4) == 0 || axes.size() == 3) break;
+    }
+    return axes;
+}
+
+// The position of a device in the mesh.
+std::optional<Index> position_in(const DrawnLayout& layout, Index device) {
+    if (layout.devices.empty()) return device < devices_of(layout) ? std::optional(device) : std::nullopt;
+    const auto at = std::ranges::find(layout.devices, device);
+    return at == layout.devices.end() ? std::nullopt : std::optional<Index>(at - layout.devices.begin());
+}
+
 }  // namespace
 
 DrawnLayout draw_layout(Random& random, Index ranks) {
     DrawnLayout layout;
-    for (Index left = ranks; left > 0;) {
-        const Index size = 1 + below(random, std::min<Index>(left, 4));
-        layout.axes.push_back(size);
-        left /= size;
-        if (below(random, 4) == 0 || layout.axes.size() == 3) break;
-    }
+    layout.axes = draw_mesh(random, ranks);
     layout.dims.resize(static_cast<std::size_t>(1 + below(random, 3)));
     draw_axes(random, layout);
     for (DrawnDim& dim : layout.dims) {
@@ -95,11 +110,35 @@ DrawnLayout draw_source(Random& random, const DrawnLayout& of) {
     return source;
 }
 
+DrawnLayout draw_source_elsewhere(Random& random, const DrawnLayout& of, Index ranks) {
+    DrawnLayout source = of;
+    source.axes = draw_mesh(random, ranks);
+    draw_devices(random, source, ranks);
+    source = draw_source(random, source);
+    for (DrawnDim& dim : source.dims) {
+        if (dim.block > 0 || below(random, 2) == 0) continue;
+        draw_halo(random, dim);
+        dim.periodic = false;
+    }
+    return source;
+}
+
+void draw_devices(Random& random, DrawnLayout& layout, Index ranks) {
+    std::vector<Index> all(static_cast<std::size_t>(ranks));
+    std::iota(all.begin(), all.end(), 0);
+    layout.devices.clear();
+    while (std::ssize(layout.devices) < devices_of(layout)) {
+        const auto next = all.begin() + below(random, std::ssize(all));
+        layout.devices.push_back(*next);
+        all.erase(next);
+    }
+}
+
 std::string mesh_text(const DrawnLayout& layout) {
     std::string text;
     for (std::size_t k = 0; k < layout.axes.size(); ++k)
         text += fmt::format("{}a{}={}", k > 0 ? "," : "", k, layout.axes[k]);
-    return text;
+    return layout.devices.empty() ? text : text + fmt::format("[{}]", fmt::join(layout.devices, ","));
 }
 
 std::string text_of(const DrawnLayout& layout, const std::string& dtype) {
@@ -123,11 +162,13 @@ Index devices_of(const DrawnLayout& layout) {
 }
 
 std::vector<Index> owned_indices(const DrawnLayout& layout, std::size_t dim, Index device) {
-    if (device >= devices_of(layout)) return {};
+    const auto position = position_in(layout, device);
+    if (!position) return {};
     const DrawnDim& cut = layout.dims[dim];
     std::vector<Index> digits(layout.axes.size());
-    for (std::size_t axis = digits.size(); axis-- > 0; device /= layout.axes[axis])
-        digits[axis] = device % layout.axes[axis];
+    Index rest = *position;
+    for (std::size_t axis = digits.size(); axis-- > 0; rest /= layout.axes[axis])
+        digits[axis] = rest % layout.axes[axis];
     Index shard = 0;
     for (const std::size_t axis : cut.axes) shard = shard * layout.axes[axis] + digits[axis];
     std::vector<Index> indices;
@@ -188,7 +229,10 @@ std::vector<bool> block_of(const DrawnLayout& layout, Index device) {
     return inside;
 }
 
-bool in_one_row(const DrawnLayout& layout, Index one, Index other) {
+bool in_one_row(const DrawnLayout& layout, Index one_device, Index other_device) {
+    const auto first = position_in(layout, one_device), second = position_in(layout, other_device);
+    if (!first || !second) return false;
+    Index one = *first, other = *second;
     for (std::size_t axis = layout.axes.size(); axis-- > 0;) {
         const bool cuts = std::ranges::any_of(
             layout.dims, [&](const DrawnDim& dim) { return std::ranges::find(dim.axes, axis) != dim.axes.end(); });

@@ -24,11 +24,16 @@ struct DrawnDim {
 struct DrawnLayout {
     std::vector<Index> axes;
     std::vector<DrawnDim> dims;
+    std::vector<Index> devices = {};  ///< at each position of the mesh; empty: device i is at position i
 };
 
 [[nodiscard]] DrawnLayout draw_layout(test::Random& random, Index ranks);
 /// Another cut of the same array on the same mesh, without halos.
 [[nodiscard]] DrawnLayout draw_source(test::Random& random, const DrawnLayout& of);
+/// The same array with halos that are not periodic, on a mesh of its own.
+[[nodiscard]] DrawnLayout draw_source_elsewhere(test::Random& random, const DrawnLayout& of, Index ranks);
+/// Puts the mesh on any of the ranks, in any order.
+void draw_devices(test::Random& random, DrawnLayout& layout, Index ranks);
 
 [[nodiscard]] std::string mesh_text(const DrawnLayout& layout);
 [[nodiscard]] std::string text_of(const DrawnLayout& layout, const std::string& dtype);

@@ -36,19 +36,26 @@ Drawn draw(Random& random, Index ranks) {
     static const std::array<std::string, 3> dtypes = {"i32", "u8", "f64"};
     Drawn drawn;
     drawn.target = draw_layout(random, ranks);
-    if (below(random, 2) == 0) drawn.source = draw_source(random, drawn.target);
+    if (below(random, 4) == 0) draw_devices(random, drawn.target, ranks);
+    if (below(random, 2) == 0)
+        drawn.source = below(random, 2) == 0 ? draw_source(random, drawn.target)
+                                             : draw_source_elsewhere(random, drawn.target, ranks);
     drawn.dtype = dtypes[static_cast<std::size_t>(below(random, std::ssize(dtypes)))];
     drawn.pad = below(random, 3);
     drawn.kind = static_cast<MemoryKind>(below(random, 3));
     const Mesh mesh = parse_mesh(mesh_text(drawn.target)).value();
     drawn.move.target = parse_halo_layout(mesh, text_of(drawn.target, drawn.dtype)).value();
-    if (drawn.source) drawn.move.source = parse_layout(mesh, text_of(*drawn.source, drawn.dtype)).value();
+    if (!drawn.source) return drawn;
+    const Mesh source_mesh = parse_mesh(mesh_text(*drawn.source)).value();
+    const HaloLayout source = parse_halo_layout(source_mesh, text_of(*drawn.source, drawn.dtype)).value();
+    drawn.move.source = source.owned;
+    if (std::ranges::count(source.halos, Halo{}) < std::ssize(source.halos)) drawn.move.source_halos = source.halos;
     return drawn;
 }
 
 std::string describe(const Drawn& drawn) {
     return fmt::format("{}: {} from {}", mesh_text(drawn.target), text_of(drawn.target, drawn.dtype),
-                       drawn.source ? text_of(*drawn.source, drawn.dtype) : "itself");
+                       drawn.source ? mesh_text(*drawn.source) + ": " + text_of(*drawn.source, drawn.dtype) : "itself");
 }
 
 // The memory of one array on one rank, and the elements that belong there.
@@ -63,11 +70,14 @@ public:
           array_(shape_of(drawn, rank_), drawn.pad, bytes_, drawn.kind, backend),
           memory_(array_.bytes()),
           expected_(memory_.size()) {
-        if (drawn.source) read_ = tile_of(*drawn.source, rank_);
+        if (drawn.source) {
+            read_ = tile_of(*drawn.source, rank_);
+            in_core_ = block_of(*drawn.source, rank_);
+        }
         const std::vector<Index> shape = shape_of(drawn, rank_);
         EXPECT_EQ(array_shape(drawn.move.target, rank_), shape);
         expect_core(drawn, shape);
-        source_.resize(read_.size() * static_cast<std::size_t>(bytes_));
+        source_.resize(in_core_.size() * static_cast<std::size_t>(bytes_));
     }
     [[nodiscard]] HaloStorages storages() const { return {array_.storage(), std::nullopt}; }
     [[nodiscard]] Buffers buffers() { return {source_, memory_, {}}; }
@@ -75,7 +85,9 @@ public:
     // Before a run: sentinels, and values in the blocks or in the source.
     void prepare(Index run) {
         for (std::size_t i = 0; i < memory_.size(); ++i) memory_[i] = static_cast<std::byte>(0xa0 + i % 7);
-        for (std::size_t i = 0; i < read_.size(); ++i) put(source_, static_cast<Index>(i), read_[i], run);
+        std::ranges::fill(source_, std::byte{0x77});
+        for (std::size_t cell = 0, i = 0; cell < in_core_.size(); ++cell)
+            if (in_core_[cell]) put(source_, static_cast<Index>(cell), read_[i++], run);
         if (in_place_)
             for (const Index cell : core_) put(memory_, array_.places()[at(cell)], cells_[at(cell)], run);
         std::ranges::copy(memory_, expected_.begin());
@@ -128,8 +140,9 @@ private:
     bool in_place_;
     std::vector<Index> cells_;  // the element in each, row-major
     std::vector<Index> owned_;
-    std::vector<Index> read_;  // of the source
-    std::vector<Index> core_;  // cells
+    std::vector<Index> read_;    // of the source
+    std::vector<bool> in_core_;  // the cells of the source's array
+    std::vector<Index> core_;    // cells
     PaddedArray array_;
     std::span<std::byte> memory_;
     Bytes expected_;

@@ -48,7 +48,6 @@ public:
         options.unregistered_buffers = unregistered_buffers();
         options.bounce_bytes = 4096;  // so that small arrays take several rounds
         options.piece_bytes = 256;    // and several messages
-        options.timeout = std::chrono::seconds(60);
         auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
         ASSERT_TRUE(backend) << backend.error().message;
         body(**backend);

@@ -28,7 +28,11 @@ public:
     /// Writes what is there from the beginning, and starts.
     Result<std::unique_ptr<Ticket>> start() {
         for (const ProgramArray& array : made_.program().arrays) {
-            const auto tile = runner_->tile(array.name);
+            auto tile = runner_->tile(array.name);
+            if (!tile && tile.error().code == Code::usage) {  // there is no room beside what the last run kept
+                runner_->free_kept();
+                tile = runner_->tile(array.name);
+            }
             if (!tile) return tl::unexpected(tile.error());
             write(array.name, *tile);
         }

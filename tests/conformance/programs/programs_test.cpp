@@ -93,6 +93,31 @@ TEST(Programs, PiecesAreUsedAsTheyArrive) {
     }
 }
 
+// The limit has room for what a run needs, and not for its input beside the result of the run before.
+TEST(Programs, TheNextInputWaitsForRoom) {
+    const Layout whole = parse_layout(parse_mesh("d=8").value(), "u8[64@d]").value();
+    Program program;
+    program.arrays.push_back({"x", whole});
+    program.tasks.push_back({"first", whole.mesh, 1000, {{"x", whole}}, {{"y", whole, true}}, {"x"}});
+    program.limits.push_back({whole.mesh, 8});
+    const auto made = schedule(program).value();
+    harness().on_every_rank([&](Backend& backend) {
+        Player player(made, backend);
+        ASSERT_TRUE(player.prepared()) << player.error().message;
+        auto run = player.start();
+        ASSERT_TRUE(run) << run.error().message;
+        ASSERT_TRUE((*run)->wait());
+        const auto early = player.runner().tile("x");
+        ASSERT_FALSE(early);
+        EXPECT_EQ(early.error().code, Code::usage);
+        EXPECT_NE(early.error().message.find("array x takes 8 bytes, and this rank holds 8 of at most 8"),
+                  std::string::npos)
+            << early.error().message;
+        player.expect_right();  // y is still there
+        ASSERT_NO_FATAL_FAILURE(expect_two_runs(player));
+    });
+}
+
 TEST(Programs, ATaskThatFailsInAPieceEndsAllRanks) {
     const auto made = schedule(in_step("f32[1024@t,512]", "f32[1024,512@r]", 0)).value();
     harness().on_every_rank([&](Backend& backend) {

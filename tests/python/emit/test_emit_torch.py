@@ -1,6 +1,7 @@
 """Runs the output of `reshard emit --to torch` unchanged on eight gloo processes, which must move every tile right. Skipped if
 torch is not installed."""
 
+import importlib.util
 import os
 import random
 import re
@@ -127,6 +128,36 @@ class EmittedForTorch(unittest.TestCase):
                 for rank, tile in enumerate(tiles):
                     found = numpy.load(f"{folder}/{number}.{rank}.npy")
                     numpy.testing.assert_array_equal(found, tile.astype(found.dtype), str(CHANGED[number]))
+
+    @unittest.skipUnless(importlib.util.find_spec("spmd_types"), "no spmd_types here")
+    def test_typed_collectives(self):
+        """Every plan that can be written, of random moves; one that needs two axes at once is refused."""
+        drawn, asked, questions = random.Random(SEED), [], []
+        cuts = [("", ""), ("@dp", ""), ("", "@tp"), ("@tp", "@dp"), ("@(dp,tp)", ""), ("", "@(dp,tp)"), ("@dp", "@tp")]
+        for _ in range(40):
+            (a, b), (c, d) = drawn.sample(cuts, 2)
+            free = [axis for axis in ("dp", "tp") if axis not in a + b]
+            sums = f"{{U:{drawn.choice(free)}}}" if free and drawn.random() < 0.4 else ""
+            question = "dp=2,tp=4", f"f32[64{a},32{b}]{sums}", f"f32[64{c},32{d}]"
+            try:
+                text = emitted("spmd_types", *question)
+            except AssertionError as error:
+                self.assertIn("no typed collective", str(error))
+                continue
+            self.assertEqual(text.count("spmd.redistribute("), len(re.findall("^    tile =", text, re.MULTILINE)))
+            values, unreduced = array_of(question[1])
+            ends = Ends(question[0], question[1])
+            stack = summands_of(values, unreduced, ends.count(ends.unreduced))
+            asked.append(question)
+            questions.append((text, [ends.tile(stack, rank) for rank in range(RANKS)]))
+        self.assertGreater(len(asked), 15)
+        self.assertLess(len(asked), 40)
+        with tempfile.TemporaryDirectory() as folder:
+            torch.multiprocessing.start_processes(work, (folder, questions), nprocs=RANKS, start_method="fork")
+            for number, (mesh, source, target) in enumerate(asked):
+                with self.subTest(source=source, target=target):
+                    self.check(target, Ends(mesh, target), array_of(source)[0],
+                               [numpy.load(f"{folder}/{number}.{rank}.npy") for rank in range(RANKS)])
 
     def check(self, target, ends, values, tiles):
         """Every tile is its part of the array, or its summands combine to this part."""

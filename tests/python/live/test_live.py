@@ -387,6 +387,17 @@ class OneProcess(unittest.TestCase):
         self.assertRaisesRegex(reshard.InputError, "a limit of -1 bytes per second", self.publish, layouts, bytes_per_second=-1)
         self.assertRaisesRegex(reshard.InputError, "a limit of 1000 bytes of memory; wanted", self.publish, layouts, memory_bytes=1000)
 
+    def test_updates_in_place(self):
+        layout = reshard.parse_layout("x=1", "i32[10]")
+        out = self.publish({"w": layout})
+        into = self.subscribe({"w": layout}, in_place=True)
+        seen = None
+        for version in (1, 2, 3):
+            out.commit(version, {"w": numpy.full(10, version, "i4")})
+            self.assertEqual(into.update(HANG), version)
+            seen = into["w"] if seen is None else seen
+            self.assertTrue((into["w"] == version).all() and (seen == version).all())
+
     def test_status(self):
         layout = reshard.parse_layout("x=1", "i32[10]")
         out = self.publish({"w": (layout, numpy.ones(10, "i4"))})

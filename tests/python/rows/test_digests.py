@@ -92,7 +92,7 @@ class Digests(unittest.TestCase):
         for wrong, words in ((lambda: keys.of(data.T[:2]), "not dense"), (lambda: keys.of(data, -1), "position -1"),
                              (lambda: keys.of(data, 2**63 - 8), "too large"), (lambda: keys.of(data, 0, -1), "number"),
                              (lambda: keys.copy(data, data[:2].copy()), "64 bytes, the target 32"),
-                             (lambda: keys.copy(data, data), "overlap"), (lambda: keys.of_rows(rows, [data[0, :2]]), "reaches"),
+                             (lambda: keys.copy(data, data), "overlap"), (lambda: keys.of_rows(rows, [data[0, :2]]), "ends at byte"),
                              (lambda: keys.of_rows(rows, [data], "both"), "'send' or 'receive'"),
                              (lambda: reshard.DigestKeys(-1), "seed"), (lambda: reshard.Digest(PRIME), "2^61"),
                              (lambda: -1 * reshard.Digest(), "copies")):

@@ -265,11 +265,17 @@ class Transport(unittest.TestCase):
     def test_direct_or_packed(self):
         rows = numpy.array([(0, 0, 0, 0, 9, 9, 9, 9), (0, 1, 0, 0, 1152, 1000, 2304, 1152), (0, 2, 0, 0, 1 << 22, 1, 0, 0)],
                            reshard.row_dtype)
-        costs = reshard.rows.TransferCosts(1e-5, 1e-9, 2.5e-10)
+        costs = reshard.rows.TransferCosts(reshard.rows.WayCosts(2e-5, 1e-5, 1e-9), reshard.rows.WayCosts(3e-5, 1e-8, 1.25e-9))
         chosen = reshard.rows.choose_transfers(rows, 0, costs)
         self.assertEqual([(one.peer, one.packed, one.blocks) for one in chosen], [(1, True, 1000), (2, False, 1)])
-        self.assertAlmostEqual(chosen[0].direct_seconds, 1e-2 + 1.152e-3)
-        self.assertAlmostEqual(chosen[0].packed_seconds, 1e-5 + 1.152e-3 * 1.25)
+        self.assertAlmostEqual(chosen[0].direct_seconds, 2e-5 + 1e-2 + 1.152e-3)
+        self.assertAlmostEqual(chosen[0].packed_seconds, 3e-5 + 1e-5 + 1.152e-3 * 1.25)
+
+        for wrong in (float("nan"), -1e-9, float("inf")):
+            with self.assertRaisesRegex(reshard.InputError, "at least 0"):
+                reshard.rows.choose_transfers(rows, 0, costs._replace(packed=reshard.rows.WayCosts(0, 0, wrong)))
+        with self.assertRaisesRegex(TypeError, "two WayCosts"):
+            reshard.rows.choose_transfers(rows, 0, (1, 2))
 
     def test_measured_costs(self):
         memory, far = numpy.zeros(1 << 16, numpy.uint8), numpy.zeros(1 << 16, numpy.uint8)
@@ -281,10 +287,11 @@ class Transport(unittest.TestCase):
                 ctypes.memmove(place, start, size)
 
         memory[:] = numpy.arange(1 << 16) % 251
-        costs = reshard.rows.measure_costs(transfer, memory, far.ctypes.data, run_bytes=64, blocks=100, staging_bytes=2048,
+        costs = reshard.rows.measure_costs(transfer, memory, far.ctypes.data, run_bytes=64, runs=100, staging_bytes=2048,
                                            rounds=3)
-        self.assertEqual(calls, 3 * [100] + 3 * [8] + 3 * 4 * [1])
-        self.assertTrue(all(0 <= cost < 1 for cost in costs), costs)
+        buckets = 4  # of 100 short runs; the long runs fill one
+        self.assertEqual(calls, 3 * [1] + 3 * [100] + 3 * [8] + 3 * [1] + 3 * buckets * [1] + 3 * [1])
+        self.assertTrue(all(0 <= cost < 1 for way in costs for cost in way), costs)
         numpy.testing.assert_array_equal(memory[:-2048], numpy.arange((1 << 16) - 2048) % 251)
         with self.assertRaisesRegex(reshard.InputError, "twice their bytes"):
             reshard.rows.measure_costs(transfer, memory, 0, run_bytes=1 << 15)

@@ -204,14 +204,14 @@ class Count(TorchDispatchMode):
 @contextlib.contextmanager
 def all_to_all_of_gpus():
     """Torch's own moves between dimensions by its operator of GPUs, which gloo runs as well, and not by all_gather."""
-    from reshard.torch import _choice
-    held = placement_types.shard_dim_alltoall, _choice.native_all_to_all
+    from reshard.torch import _axes
+    held = placement_types.shard_dim_alltoall, _axes.native_all_to_all
 
     def native(tensor, gather_dim, shard_dim, mesh, mesh_dim):
         return torch.ops._dtensor.shard_dim_alltoall(tensor, gather_dim, shard_dim, mesh.get_group(mesh_dim).group_name)
 
-    placement_types.shard_dim_alltoall, _choice.native_all_to_all = native, lambda mesh: True
+    placement_types.shard_dim_alltoall, _axes.native_all_to_all = native, lambda mesh: True
     try:
         yield
     finally:
-        placement_types.shard_dim_alltoall, _choice.native_all_to_all = held
+        placement_types.shard_dim_alltoall, _axes.native_all_to_all = held

@@ -247,6 +247,12 @@ def a_mesh_in_another_order(rank):
         x = dtensor(tile(full_array(), source, SIZES, at).contiguous(), mesh, source, (64, 24))
         spec = _move.DTensorSpec(mesh, tuple(placed(to)), tensor_meta=x._spec.tensor_meta)
         assert torch.equal(_move.moved(x._local_tensor, x._spec, spec, Settings("always")), tile(full_array(), to, SIZES, at)), to
+    uneven, source = full_array((62, 23)), ["P(sum)", "S(0)"]
+    for to in (["S(1)", "R"], ["S(0)", "S(1)"], ["R", "S(1)"]):
+        x = dtensor(tile(uneven, source, SIZES, at).contiguous(), mesh, source, (62, 23))
+        spec = _move.DTensorSpec(mesh, tuple(placed(to)), tensor_meta=x._spec.tensor_meta)
+        assert _move.move_of(x._spec, spec, Settings("always")).choice.how == "reduce, exchange", to
+        assert torch.equal(_move.moved(x._local_tensor, x._spec, spec, Settings("always")), tile(uneven, to, SIZES, at) * 3), to
 
 
 def a_second_process_group(rank):

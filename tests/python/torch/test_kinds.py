@@ -163,6 +163,46 @@ def casts_of_ours(rank):
     assert received[0] == received[2] and received[1] == received[3], received
 
 
+def halos(rank):
+    """Blocks with their cells, and the gradient of all of them: an element has the sum of its copies."""
+    for sizes, words, shape, width, periodic in (((2, 2), ["S(0)", "S(1)"], (12, 8), 1, True), ((4,), ["S(0)"], (13, 3), [(1, 2), 0], True),
+                                                 ((2, 2), ["S(1)", "S(0)"], (7, 5), [(0, 3), 4], [False, True]),
+                                                 ((2, 2), ["S(0)", "S(0)"], (6, 4), 2, False), ((4,), ["S(1)"], (2, 3), 1, False)):
+        full = torch.arange(1.0, 1 + math.prod(shape), dtype=torch.float64).reshape(shape)
+        x, places = on_mesh(full, sizes, words).requires_grad_(), on_mesh(torch.arange(math.prod(shape)).reshape(shape), sizes, words)
+        got = reshard.torch.halo(x, width, periodic)
+        held = places._local_tensor
+        if held.numel() == 0:
+            assert got.numel() == 0, (rank, words)
+            index = held.reshape(-1)
+        else:
+            each = [(one, one) if isinstance(one, int) else one for one in ([width] * 2 if isinstance(width, int) else width)]
+            wraps = [periodic] * 2 if isinstance(periodic, bool) else periodic
+            first = [int(held[0, 0]) // shape[1], int(held[0, 0]) % shape[1]]
+            sides = [torch.arange(begin - before, begin + n + after) for begin, n, (before, after) in zip(first, held.shape, each)]
+            inside = torch.ones(*map(len, sides), dtype=torch.bool)
+            for dim, (side, wrap) in enumerate(zip(sides, wraps)):
+                good = torch.full_like(side, True, dtype=torch.bool) if wrap else (side >= 0) & (side < shape[dim])
+                inside &= good[:, None] if dim == 0 else good[None, :]
+            index = (sides[0] % shape[0])[:, None] * shape[1] + sides[1] % shape[1]
+            assert torch.equal(got, torch.where(inside, full.reshape(-1)[index], 0)), (rank, words, shape)
+            index = index[inside]
+        counts = torch.bincount(index, minlength=full.numel()).double()  # copies of each element here
+        dist.all_reduce(counts)
+        first, = torch.autograd.grad((got * got).sum(), x, create_graph=True)
+        wanted = tile(2 * full * counts.reshape(shape), words, sizes, x.device_mesh.get_coordinate())
+        assert torch.equal(first._local_tensor.detach(), wanted), (rank, words, shape)
+        second, = torch.autograd.grad(first.to_local().sum(), x)
+        assert torch.equal(second._local_tensor, tile(2 * counts.reshape(shape), words, sizes, x.device_mesh.get_coordinate()))
+    for words in (["S(0)", "R"], ["P(sum)", "S(0)"]):
+        try:
+            reshard.torch.halo(on_mesh(full, SIZES, words))
+        except reshard.UnsupportedError as error:
+            assert "no halo" in str(error)
+        else:
+            raise AssertionError("no error")
+
+
 def masked_sums_stay_torchs(rank):
     """The rows of a vocabulary over ranks: torch's embedding makes a sum of a subclass, and reduces it by itself."""
     mesh = mesh_of((RANKS,))
@@ -249,7 +289,7 @@ def _test(work):
     return lambda self: ranks.run(RANKS, work) and None
 
 
-for _work in (views_of_tiles, products, casts_on_the_way, casts_of_ours, masked_sums_stay_torchs, symbols_stay_torchs):
+for _work in (views_of_tiles, products, casts_on_the_way, casts_of_ours, halos, masked_sums_stay_torchs, symbols_stay_torchs):
     setattr(Kinds, f"test_{_work.__name__}", _test(_work))
 
 

@@ -6,11 +6,11 @@ import sys
 import unittest
 
 import stub
-from stub import DeviceMesh, DTensorSpec, Partial, Replicate, Shard, TensorMeta
+from stub import DeviceMesh, DTensorSpec, Partial, Replicate, Shard, StridedShard, TensorMeta
 
 import reshard
 import reshard.torch
-from reshard.torch import Prices, _choice, _everywhere
+from reshard.torch import Prices, _axes, _choice, _everywhere
 from reshard.torch._choice import Settings
 
 MOVES, DISPATCH = (sys.modules[f"torch.distributed.tensor.{name}"] for name in ("_redistribute", "_dispatch"))
@@ -42,6 +42,28 @@ class Choices(unittest.TestCase):
         choice = chosen((Partial(), S(0)), (S(0), S(1)))
         self.assertEqual(choice.how, "reduce, exchange")
         self.assertFalse(any(one.is_partial() for one in choice.middle.placements))
+
+    def test_replicas_are_cut_before_a_sum_is_reduced(self):
+        cube = DeviceMesh(2, 2, 2)
+        choice = _choice.choose(spec(R, Partial("max"), R, shape=(18, 14), mesh=cube), spec(S(1), S(0), S(1), shape=(18, 14), mesh=cube),
+                                Settings("bytes"))
+        self.assertEqual([(axis, str(end)) for axis, _, end in choice.reductions], [(0, "S(1)"), (2, "S(1)"), (1, "S(0)")])
+        self.assertEqual((choice.how, choice.price.received), ("reduce, exchange", 9 * 4 * 4))  # half of an 18 x 4 tile
+
+    def test_the_reduction_that_pads_least_is_first(self):
+        uneven = DeviceMesh(2, 3)
+        ends = [spec(*placements, shape=(12, 17), mesh=uneven) for placements in ((Partial(), Partial()), (S(1), S(0)))]
+        changes, price = _axes.reduction(*ends)
+        self.assertEqual([axis for axis, _, _ in changes], [1, 0])
+        self.assertEqual(price.received, 4 * (4 * 17 * 2 + 4 * 9))
+        one_dim = [spec(*placements, shape=(12, 17), mesh=uneven) for placements in ((Partial(), Partial()), (S(1), S(1)))]
+        self.assertEqual([axis for axis, _, _ in _axes.reduction(*one_dim)[0]], [0, 1])  # the order of torch.chunk
+
+    def test_a_strided_dimension_is_cut_no_further(self):
+        cube = DeviceMesh(2, 2, 2)
+        source = spec(StridedShard(0, 2), S(0), Partial(), mesh=cube)
+        found = [middle.placements[2] for middle in _axes.middles(source, spec(R, R, S(0), mesh=cube))]
+        self.assertEqual(set(found), {S(1), R})
 
     def test_a_sum_that_stays_keeps_its_axis_out_of_the_move(self):
         cube = DeviceMesh(2, 2, 2)

@@ -159,6 +159,7 @@ TEST(Hlo, WrongTextsAreErrors) {
     EXPECT_EQ(error(module_of("  %a = (f32[8], f32[8 add(%p)\n")).code, Code::syntax);
     EXPECT_EQ(error(module_of("  %a = f32[8]{0} add(%p\n")).code, Code::syntax);
     EXPECT_EQ(error(module_of("  %a = f32[8]{0}\n")).code, Code::syntax);
+    EXPECT_EQ(error(module_of("  %a = f32[8]{0} add(%p)\n  %a = f32[8]{0} add(%p)\n")).code, Code::syntax);
     EXPECT_EQ(error(module_of("  %a = f32[99999999999,99999999999]{0} add(%p)\n")).code, Code::overflow);
     EXPECT_EQ(error(module_of("  %a = f32[8]{0} all-gather(%p), replica_groups={{x}}\n")).code, Code::syntax);
     EXPECT_EQ(error(module_of("  %a = f32[8]{0} all-gather(%p), replica_groups=[3,2]<=[4]\n")).code, Code::syntax);

@@ -15,9 +15,11 @@ const std::string thirds =
 struct Shape {
     std::string program;
     Index end;
-    Index written;   // in the program's own order, which is the published one
-    bool bound;      // proved: no schedule ends sooner
-    Index peak = 0;  // MiB, of the device that holds most; 0: not looked at
+    Index written;    // in the program's own order, which is the published one
+    bool bound;       // proved: no schedule ends sooner
+    Index peak = 0;   // MiB, of the device that holds most; 0: not looked at
+    Index limit = 0;  // MiB, of each device; 0: none but the program's
+    std::string machine = "laptop";
 };
 
 void expect(const Shape& shape) {
@@ -25,6 +27,8 @@ void expect(const Shape& shape) {
     ASSERT_TRUE(program.has_value()) << describe(program.error());
     ScheduleOptions options;
     options.rounds_max = 20;
+    options.moves.machine = shape.machine == "laptop" ? laptop() : parse_machine(shape.machine).value();
+    if (shape.limit > 0) options.footprint_bytes_max = shape.limit << 20;
     const ScheduleSynthesis made = schedule(*program, options).value();
     EXPECT_LE(made.verdict().picoseconds, shape.end * ms) << shape.program;
     EXPECT_EQ(made.written_picoseconds, shape.written * ms) << shape.program;
@@ -63,6 +67,26 @@ TEST(Shapes, ZeroBubble) {
     expect({"zero_bubble stages=4 microbatches=12 activations=7" + thirds, 3930, 4020, true, 7});
     expect({"zero_bubble stages=8 microbatches=24 activations=8" + thirds, 8180, 8180, true, 8});
     expect({"zero_bubble stages=8 microbatches=24 activations=15" + thirds, 7970, 8180, true, 15});
+}
+
+// The tasks or the moves take the time; only the first gather and the last sum are not hidden. A gather that is ahead
+// of its layer takes memory. The limit has room for two of them.
+TEST(Shapes, Zero3) {
+    const std::string layers = "zero3 layers=26 devices=64 forward=100ms backward=200ms layer=64MiB ";
+    expect({layers + "move=25ms", 7850, 9100, true, 347, 352});
+    expect({layers + "move=50ms", 7900, 10400, true, 347, 352});
+    expect({layers + "move=100ms", 8000, 13000, true, 283, 352});
+    expect({layers + "move=150ms", 11700, 16900, true, 283, 352});
+}
+
+// Two halves of a batch: the sums of one half are hidden behind the tasks of the other half.
+TEST(Shapes, TensorAndData) {
+    const std::string machine =
+        "machine test\nlevel inside devices 2 message 1us bandwidth 100GB/s\n"
+        "level outside devices all message 1us bandwidth 10GB/s\ncopy 1TB/s\n";
+    const std::string halves = "tensor_data layers=12 parts=2 forward=50ms backward=100ms outside=60ms ";
+    expect({halves + "inside=10ms", 7260, 9330, true, 1008, 0, machine});
+    expect({halves + "inside=25ms", 7260, 10365, true, 1008, 0, machine});
 }
 
 // Lock step takes 16 x (pack + move + load): 4,800 and 6,400. A third buffer gains nothing.

@@ -106,8 +106,10 @@ TEST(RuleMistakes, NameTheTensorTheAxisAndTheLine) {
         {qk, "q = [tp[6,6,6,6] heads of 8, -]", "tp cuts at 6, within a head of 8 ('q')"},
         {qk, "q = [tp[6,6,6,6] blocks of 4, -]", "tp cuts at 6, within a block of 4 ('q')"},
         {qk, "q = [tp blocks of 16, -]", "24 indices are not whole blocks of 16 ('q')"},
-        {"w u8[8]\ns f32[3]\n", "w = [tp]\ns = blocks 3 of w",
-         "line 5 of the rules: dimension 0, f32[8@tp], is cut at 2, within a block of 3 ('s')"},
+        {"w u8[8]\ns f32[2]\n", "w = [tp/1]\ns = blocks 5 of w",
+         "line 5 of the rules: dimension 0, f32[8@tp/1], is cut at 4, within a block of 5 that one shard would hold "
+         "twice "
+         "('s')"},
         // A part that is missing.
         {qk, "qkv = [tp heads of 2, -] <- q + k + v", "'qkv' lacks 'v'"},
         {experts, "w = [tp, -, -] <- e.{e:3}.w", "'w' lacks 'e.2.w'; the nearest name is 'e.0.w'"},

@@ -31,7 +31,6 @@ void add_plan_options(CLI::App& plan, Arguments& arguments) {
     plan.add_flag("--nested", arguments.nested, "rows of four nested loops: fewer, 17 numbers each")->needs(rows);
     option(plan, "--rules", arguments.rules, "FILE",
            "lines pattern = layout for both ends; the list's lines are then tensors, name dtype[shape]")
-        ->needs(rows)
         ->needs("--list");
     plan.add_option("--lost", arguments.lost,
                     "devices whose tiles are gone, as in 3,6: what a rebuild from the replicas that are left moves")
@@ -73,7 +72,7 @@ void add_run_options(CLI::App& run, Arguments& arguments) {
 }
 
 void add_emit_options(CLI::App& emit, Arguments& arguments) {
-    option(emit, "--to", arguments.to, "FRAMEWORK", "jax, stablehlo or torch")->required();
+    option(emit, "--to", arguments.to, "FRAMEWORK", "jax, stablehlo, torch or spmd_types")->required();
     emit.get_option("--vocabulary")->description("which steps: collectives (the default); no framework has others");
 }
 

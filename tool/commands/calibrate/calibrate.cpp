@@ -24,7 +24,6 @@ constexpr Index small_tile_elements = 16;
 constexpr Index large_tile_elements = Index{1} << 20;  // 4 MiB of f32
 constexpr Index run_elements = 4;                      // of 4 bytes: what a cut of an innermost dimension may leave
 constexpr Index copied_bytes = Index{1} << 25;
-constexpr double second_ps = 1e12;
 
 /// Three digits are more than these measurements have.
 Index rounded(double value) {

@@ -14,7 +14,6 @@ constexpr Index rows = 64;          // of a rank's part
 constexpr Index columns = 1 << 12;  // 1 MiB of f32 from every rank
 constexpr Index pieces = 16;
 constexpr double slice_seconds = 0.0005;  // between two looks at the transport
-constexpr double second_ps = 1e12;
 
 double seconds_now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

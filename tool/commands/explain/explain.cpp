@@ -7,7 +7,6 @@
 #include "report/explanation.hpp"
 #include "report/plan_table.hpp"
 #include "report/steps.hpp"
-#include "reshard/boxes/nodes.hpp"
 #include "reshard/planner/adjoint.hpp"
 #include "reshard/text.hpp"
 #include "src/base/try.hpp"
@@ -78,12 +77,7 @@ Result<int> explain(const Arguments& arguments) {
             json["alternatives"].push_back(alternative_json(other, asked.options.machine));
         json["rules"] = Json::array();
         for (const RuleReport& report : made.rules) json["rules"].push_back(rule_json(report, arguments.times));
-        const Problem ends{made.plan().source, made.plan().target};
-        if (const auto move = faster_through_nodes(ends, made.picoseconds, options)) {
-            json["through_nodes"] = {{"node_devices", move->way.node_devices},
-                                     {"relays", move->way.relays},
-                                     {"picoseconds_estimate", move_picoseconds(*move, options.machine)}};
-        }
+        add_nodes(json, made, options);
         if (back) {
             json["adjoint"] = {{"source", format(back->plan().source)},
                                {"target", format(back->plan().target)},

@@ -82,7 +82,7 @@ Result<std::unique_ptr<HaloRun>> HaloRun::make(Rank& rank, const HaloRequest& as
     RESHARD_TRY(auto& exchange, agree(rank, HaloExchange::prepare(std::span(&asked.move, 1), rank.backend(), {},
                                                                   {asked.machine, way})));
     std::unique_ptr<HaloRun> made(new HaloRun(std::move(exchange), asked.move));
-    made->values_ = generated(source_of(asked), false);
+    made->values_ = generated(source_of(asked.move).owned, false);
     const Index bytes = array_bytes(asked.move.target, rank.index());
     RESHARD_CHECK(enough_memory(rank, saturating_multiply(4, bytes)));
     RESHARD_CHECK(agree(rank, made->take_memory(rank)));
@@ -99,10 +99,11 @@ Result<void> HaloRun::take_memory(Rank& rank) {
                               filled_of(target, rank.index()), expected_));
     Buffers buffers{{}, array(), {}};
     if (move_.source) {
-        const Tile held = tile(*move_.source, rank.index());
-        RESHARD_ASSIGN(source_, rank.backend().allocate(count(held) * size_of(move_.source->dtype)));
-        Progress silent(false);
-        RESHARD_CHECK(cli::fill(*values_, *move_.source, rank.index(), false, source_->bytes(), silent));
+        const HaloLayout source = source_of(move_);
+        RESHARD_ASSIGN(source_, rank.backend().allocate(array_bytes(source, rank.index())));
+        std::ranges::fill(source_->bytes(), mark);
+        RESHARD_CHECK(write_cells(*values_, source, rank.index(), tile(source.owned, rank.index()),
+                                  core_of(source, rank.index()), source_->bytes()));
         buffers.source = source_->bytes();
     } else {
         RESHARD_CHECK(write_cells(*values_, target, rank.index(), tile(target.owned, rank.index()),

@@ -28,8 +28,10 @@ Json price_json(const HaloPrice& price) {
 Json halo_json(const HaloRequest& asked, const HaloPlan& plan) {
     Json json;
     json["schema"] = 1;
-    json["mesh"] = format(asked.move.target.owned.mesh);
-    json["source"] = format(source_of(asked));
+    const HaloLayout source = source_of(asked.move);
+    json["mesh"] = format(source.owned.mesh);
+    json["source"] = format(source);
+    json["target_mesh"] = format(asked.move.target.owned.mesh);
     json["target"] = format(asked.move.target);
     json["in_place"] = !asked.move.source;
     json["machine"] = asked.machine.name;
@@ -39,10 +41,8 @@ Json halo_json(const HaloRequest& asked, const HaloPlan& plan) {
     return json;
 }
 
-Index ranks_of(const HaloRequest& asked) { return world_size(asked.move.target.owned.mesh); }
-
 Result<std::unique_ptr<Ranks>> ranks_for(const Arguments& arguments, const HaloRequest& asked) {
-    return make_ranks(arguments.backend, ranks_of(asked), std::chrono::seconds(arguments.timeout),
+    return make_ranks(arguments.backend, ranks_of(asked.move), std::chrono::seconds(arguments.timeout),
                       arguments.ranks_per_node);
 }
 
@@ -168,7 +168,7 @@ Result<int> on_ranks(const Arguments& arguments, decltype(&run_rank) body) {
 
 Result<int> plan_halos(const Arguments& arguments) {
     RESHARD_TRY(const auto& asked, understand_halos(arguments.question));
-    RESHARD_TRY(const auto& able, capabilities_of(arguments.backend, ranks_of(asked), arguments.ranks_per_node));
+    RESHARD_TRY(const auto& able, capabilities_of(arguments.backend, ranks_of(asked.move), arguments.ranks_per_node));
     RESHARD_TRY(const auto& plan, plan_halo(asked.move, asked.machine, able));
     Json json = halo_json(asked, plan);
     std::string certified;
@@ -184,8 +184,9 @@ Result<int> plan_halos(const Arguments& arguments) {
 
 Result<int> draw_halos(const Arguments& arguments) {
     RESHARD_TRY(const auto& asked, understand_halos(arguments.question));
-    if (arguments.json || arguments.svg) return fail(Code::unsupported, "halos are drawn as text only");
-    RESHARD_TRY(const auto& picture, halo_picture(asked.move.target, page()));
+    if (arguments.json) return fail(Code::unsupported, "halos are drawn as text or with --svg, not as JSON");
+    RESHARD_TRY(const auto& picture,
+                arguments.svg ? halo_svg(asked.move.target) : halo_picture(asked.move.target, page()));
     answer(picture);
     return exit_ok;
 }

@@ -1,0 +1,127 @@
+"""Moves that take one mesh axis after another: torch's own, and reductions before an exchange. Prices are of the largest tile
+and depend on placements alone, since shapes differ from rank to rank."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from . import _specs
+from ._prices import Call, Price
+from ._versions import DTensorSpec, Replicate, Shard, StridedShard, on_cpus, transforms
+
+Change = tuple[int, Any, Any]
+"""A mesh axis, its placement before and its placement after."""
+
+
+def native_all_to_all(mesh: Any) -> bool:
+    """True if torch moves a shard to another dimension by an all_to_all. On CPUs it gathers instead."""
+    return not on_cpus(mesh)
+
+
+def torch_price(source: DTensorSpec, target: DTensorSpec) -> Price:
+    """The price of torch's own steps. Steps that torch may merge count one by one."""
+    tile = _Tile(source)
+    for step in transforms(source, target):
+        tile.take(step.mesh_dim, *step.src_dst_placements)
+    return tile.price()
+
+
+def middles(source: DTensorSpec, target: DTensorSpec) -> Iterator[DTensorSpec]:
+    """Specs without the sums that the target lacks: each partial axis cuts a dimension or holds all of it. A replicated axis
+    that is to cut a dimension cuts it here already, which costs nothing and makes the reductions smaller."""
+    wanted = target.placements if source.mesh == target.mesh else source.placements
+    fixed = _specs.strange_dims(source)
+    choices: list[list[Any]] = []
+    for axis, (held, end) in enumerate(zip(source.placements, wanted)):
+        cut = fixed | {getattr(one, "dim", None) for one in source.placements[axis + 1:]}
+        if held.is_partial() and (held != end or wanted is source.placements):
+            free = [Shard(dim) for dim in range(len(source.tensor_meta.shape)) if dim not in cut]
+            choices.append(sorted([*free, Replicate()], key=lambda one: one != end))
+        else:
+            cuts = held.is_replicate() and type(end) is Shard and end.dim not in cut
+            choices.append([end if cuts else held])
+    for placements in itertools.product(*choices):
+        yield _specs.with_placements(source, placements)
+
+
+def reduction(source: DTensorSpec, middle: DTensorSpec) -> tuple[tuple[Change, ...], Price]:
+    """The changes from source to a spec of middles(), and their price. Replicas are cut first. Reduce-scatters follow, and the
+    one that pads least begins. All-reduces are last. Axes that cut one dimension stay in their order."""
+    tile, ordered = _Tile(source), []
+    left = [(axis, *ends) for axis, ends in enumerate(zip(source.placements, middle.placements)) if ends[0] != ends[1]]
+    while left:
+        ready = [one for one in left if not any(axis < one[0] and getattr(end, "dim", -1) == getattr(one[2], "dim", -2)
+                                                for axis, _, end in left)]
+        ordered.append(min(ready, key=tile.haste))
+        left.remove(ordered[-1])
+        tile.take(*ordered[-1])
+    return tuple(ordered), tile.price()
+
+
+class _Tile:
+    """The largest tile of a spec, and what torch's steps cost that change it."""
+
+    def __init__(self, spec: DTensorSpec) -> None:
+        self._mesh, self._shape, self._held = spec.mesh, spec.tensor_meta.shape, list(spec.placements)
+        self._size = spec.tensor_meta.dtype.itemsize
+        self._calls: list[Call] = []
+        self._words: list[str] = []
+        self._copied = 0
+        self._first = self._peak = self._bytes()
+        self._most = self._first
+
+    def _extent(self, dim: int, without: int | None = None) -> int:
+        cuts = math.prod(self._mesh.size(axis) for axis, one in enumerate(self._held)
+                         if getattr(one, "dim", None) == dim and axis != without)
+        return -(-self._shape[dim] // cuts)
+
+    def _bytes(self) -> int:
+        return self._size * math.prod(map(self._extent, range(len(self._shape))))
+
+    def haste(self, change: Change) -> tuple[bool, bool, float]:
+        """A key that sorts changes. The change that makes the tile smaller for the fewest bytes is first."""
+        axis, held, end = change
+        if end.is_replicate():
+            return True, True, 0.0
+        part = self._extent(end.dim)
+        return False, held.is_partial(), -(-part // self._mesh.size(axis)) * self._mesh.size(axis) / max(part, 1)
+
+    def take(self, axis: int, a: Any, b: Any) -> None:
+        ranks, before = self._mesh.size(axis), self._bytes()
+        self._held[axis] = b
+        after = self._bytes()
+        if a == b or ranks == 1:
+            return
+        whole = after if hasattr(a, "dim") and not hasattr(b, "dim") else before
+        cuts = hasattr(a, "dim"), hasattr(b, "dim")
+        strided = StridedShard in (type(a), type(b))
+        if all(cuts) and not strided and native_all_to_all(self._mesh):
+            dims = range(len(self._shape))
+            padded = self._size * math.prod(
+                -(-self._extent(d, axis) // ranks) * (ranks if d == b.dim else 1) if d in (a.dim, b.dim) else self._extent(d)
+                for d in dims)
+            self._call("all_to_all", ranks, padded * (ranks - 1) // ranks)
+            self._copied += 2 * before
+        elif cuts[0]:
+            whole = before * ranks
+            self._call("all_gather", ranks, before * (ranks - 1))
+            self._copied += (whole if a.dim or strided else 0) + (after if cuts[1] else 0)
+        elif a.is_partial() and (b.is_replicate() or strided):
+            self._call("all_reduce", ranks, 2 * before * (ranks - 1) // ranks)
+        elif a.is_partial():
+            self._call("reduce_scatter", ranks, after * (ranks - 1))
+            self._copied += before if b.dim else 0
+        else:
+            self._copied += after
+        self._peak = max(self._peak, whole, after)
+        self._most = max(self._most, self._first + before + whole + after)
+
+    def _call(self, kind: str, ranks: int, received: int) -> None:
+        self._calls.append(Call(kind, ranks, received))
+        self._words.append(kind)
+
+    def price(self) -> Price:
+        return Price(tuple(self._calls), self._copied, self._peak, self._most, ", ".join(self._words) or "local")

@@ -1,0 +1,11 @@
+// One dimension of the cells that a device holds. A shard holds the same cells on all its devices.
+#pragma once
+
+#include "reshard/halo/halo.hpp"
+
+namespace reshard {
+
+/// The cells of a shard with only one cell for each element, as in distinct_cells. Empty if the shard owns nothing.
+[[nodiscard]] Side distinct_side(const HaloLayout& layout, std::size_t dim, Index shard);
+
+}  // namespace reshard
