@@ -319,25 +319,4 @@ void DenseTile::finish() {
         numpy().copyto(original_.object, array_.object);
 }
 
-std::optional<PlainTile> PlainTile::of(nb::handle object, Access access, const Layout& layout, Index rank) try {
-    if (!object.type().is(numpy().array) || bytes_only(layout.dtype)) return std::nullopt;
-    const InPython running;
-    nb::ndarray<nb::ro> keeper;
-    nb::ndarray<> writable;
-    if (!(access == Access::read ? nb::try_cast(object, keeper) : nb::try_cast(object, writable))) return std::nullopt;
-    if (access == Access::write) keeper = nb::ndarray<nb::ro>(writable);
-    const std::vector<Index> shape = tile_shape(layout, rank);
-    if (keeper.dtype() != dlpack_dtype(layout.dtype) || keeper.ndim() != shape.size()) return std::nullopt;
-    Index count = 1;  // of elements behind a dimension, which its stride must be
-    for (std::size_t k = shape.size(); k-- > 0;) {
-        if (static_cast<Index>(keeper.shape(k)) != shape[k]) return std::nullopt;
-        if (shape[k] > 1 && keeper.stride(k) != count) return std::nullopt;
-        count *= shape[k];
-    }
-    auto* const bytes = static_cast<std::byte*>(const_cast<void*>(keeper.data()));
-    return PlainTile{{bytes, static_cast<std::size_t>(count * size_of(layout.dtype))}, std::move(keeper)};
-} catch (const std::bad_alloc&) {
-    return std::nullopt;  // the other ranks learn of it in a call that votes
-}
-
 }  // namespace reshard::python

@@ -83,15 +83,4 @@ private:
     Access access_;
 };
 
-/// A tile in numpy's own class, dense, of the type and the shape of its layout: most arrays are, and cost less to
-/// check.
-struct PlainTile {
-    std::span<std::byte> bytes;
-    nb::ndarray<nb::ro> keeper;  ///< keeps the array alive, which numpy refuses to resize
-
-    /// Nullopt for any other object, for an array that is to be written and is read-only, and if memory runs out.
-    [[nodiscard]] static std::optional<PlainTile> of(nb::handle object, Access access, const Layout& layout,
-                                                     Index rank);
-};
-
 }  // namespace reshard::python

@@ -234,6 +234,51 @@ class Ranks(unittest.TestCase):
             self.comm, inner, source, target, memory[:out.size].reshape(out.shape)))
         self.assertTrue((inner == tile).all())
 
+    def test_the_short_way_takes_plain_arrays_alone(self):
+        from mpi4py import MPI
+        source, target = self.ends("f32", "48@x,30", "48,30@x")
+        tile, out = tile_of(source, self.rank), reshard.empty_tile(target, self.rank)
+        mine = self.comm.Dup()
+        short = lambda array, to, ends=(source, target): reshard.mpi._mpi.redistribute_plain(
+            MPI._addressof(mine), array, *ends, to)
+        move = lambda array, to: reshard.mpi.redistribute(mine, array, source, target, to)
+        self.assertFalse(short(tile, out))  # the communicator is new
+        move(tile, out)
+        for _ in range(3):
+            out.fill(0)
+            self.assertTrue(short(tile, out))
+            self.holds(out, target)
+        frozen, memory = out.view(), numpy.zeros(tile.size + out.size - 1, "f4")
+        frozen.flags.writeable = False
+        inner, outer = memory[:tile.size].reshape(tile.shape), memory[tile.size - 1:].reshape(out.shape)
+        swapped, subclass = tile.astype(">f4"), tile.view(type("Own", (numpy.ndarray,), {}))
+        out.fill(0)
+        for array, to in ((numpy.asfortranarray(tile), out), (tile[:, ::-1], out), (swapped, out), (subclass, out),
+                          (tile.astype("i4"), out), (tile[1:], out), (tile.reshape(-1), out), (tile.tolist(), out),
+                          (memoryview(tile), out), (None, out), (tile, None), (tile, frozen), (inner, outer),
+                          (tile, numpy.asfortranarray(out)), (tile, out[:, :-1])):
+            self.assertFalse(short(array, to))
+        self.assertFalse(short(tile, out, (str(source), target)))
+        self.assertFalse(out.any() or memory.any())
+        others = numpy.asfortranarray if self.rank == 2 else lambda array: array  # one rank goes the long way
+        for _ in range(3):
+            out.fill(0)
+            self.assertIs(move(others(tile), out), out)
+            self.holds(out, target)
+            out.fill(0)
+            reshard.mpi.redistribute(self.comm, tile, source, target, out)  # communicators in turn
+            self.holds(out, target)
+        out.fill(0)
+        self.raises(reshard.Error, "rank 2", lambda: move(tile[:1] if self.rank == 2 else tile, out))
+        self.assertFalse(out.any())
+        self.holds(move(tile, out), target)  # prepares anew
+        reshard.mpi.clear(mine)
+        self.assertFalse(short(tile, out))
+        self.holds(move(tile, out), target)
+        mine.Free()
+        self.assertFalse(short(tile, out))
+        self.raises(reshard.BackendError, "MPI_COMM_NULL", lambda: move(tile, out))
+
     def test_other_threads_run_while_a_rank_waits(self):
         """Rank 0 comes to the move after a thread of each other rank has run while that rank waited for rank 0."""
         source, target = self.ends("f32")

@@ -7,8 +7,13 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <array>
 #include <mutex>
+#include <new>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include "python/bindings/arrays.hpp"
 #include "python/bindings/door.hpp"
@@ -56,6 +61,44 @@ void redistribute(std::uintptr_t address, nb::handle array, const Layout& source
     to.finish();
 }
 
+// A tile in numpy's own class, dense, of the type and the shape of its layout: most arrays are, and cost less to check.
+struct PlainTile {
+    std::span<std::byte> bytes;
+    nb::ndarray<nb::ro> keeper;  // keeps the array alive, which numpy refuses to resize
+};
+
+// True for numpy's own class alone, since a subclass may lie about itself. Without a lock: an import may let another
+// thread run that wants it. Never freed, since the interpreter ends first.
+bool is_plain(nb::handle object) {
+    static PyObject* numpys = nullptr;
+    if (numpys == nullptr) numpys = nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
+    return object.type().is(numpys);
+}
+
+// Nullopt for any other object, for an array that is to be written and is read-only, and if memory runs out: then the
+// other ranks learn of it in a call that votes.
+std::optional<PlainTile> plain_tile(nb::handle object, Access access, const Layout& layout, Index rank) try {
+    const InPython running;
+    if (!is_plain(object)) return std::nullopt;
+    nb::ndarray<nb::ro> keeper;
+    nb::ndarray<> writable;
+    if (!(access == Access::read ? nb::try_cast(object, keeper) : nb::try_cast(object, writable))) return std::nullopt;
+    if (access == Access::write) keeper = nb::ndarray<nb::ro>(writable);
+    const std::vector<Index> shape = tile_shape(layout, rank);
+    if (keeper.dtype() != dlpack_dtype(layout.dtype) || keeper.ndim() != shape.size()) return std::nullopt;
+    const bool empty = std::ranges::find(shape, 0) != shape.end();  // its strides mean nothing
+    Index count = 1;                                                // of elements behind a dimension
+    for (std::size_t k = shape.size(); k-- > 0;) {
+        if (static_cast<Index>(keeper.shape(k)) != shape[k]) return std::nullopt;
+        if (!empty && shape[k] != 1 && keeper.stride(k) != count) return std::nullopt;
+        count *= shape[k];
+    }
+    auto* const bytes = static_cast<std::byte*>(const_cast<void*>(keeper.data()));
+    return PlainTile{{bytes, static_cast<std::size_t>(count * size_of(layout.dtype))}, std::move(keeper)};
+} catch (const std::bad_alloc&) {
+    return std::nullopt;
+}
+
 // Most calls, at less cost: a communicator that moved before, and plain arrays. False if this is another call: then
 // nothing was done, and this rank has not voted.
 bool redistribute_plain(std::uintptr_t address, nb::handle array, nb::handle source, nb::handle target,
@@ -66,8 +109,8 @@ bool redistribute_plain(std::uintptr_t address, nb::handle array, nb::handle sou
     Backend& backend = **known;
     const auto& from = nb::cast<const Layout&>(source);
     const auto& to = nb::cast<const Layout&>(target);
-    const auto in = PlainTile::of(array, Access::read, from, backend.rank());
-    const auto written = PlainTile::of(out, Access::write, to, backend.rank());
+    const auto in = plain_tile(array, Access::read, from, backend.rank());
+    const auto written = plain_tile(out, Access::write, to, backend.rank());
     if (!in || !written || !apart(in->bytes, written->bytes)) return false;
     const Turn turn(backend);
     unwrap(waiting([&] { return reshard::redistribute(backend, from, to, in->bytes, written->bytes); }));
@@ -182,7 +225,8 @@ NB_MODULE(_mpi, module) {
         "join", [](std::uintptr_t address) { static_cast<void>(backend_at(address)); }, "address"_a);
     module.def("redistribute", redistribute, "address"_a, "array"_a, "source"_a, "target"_a, "out"_a, "cast"_a,
                "permute"_a, "fill"_a.none());
-    module.def("redistribute_plain", redistribute_plain, "address"_a, "array"_a, "source"_a, "target"_a, "out"_a);
+    module.def("redistribute_plain", redistribute_plain, "address"_a, "array"_a.none(), "source"_a.none(),
+               "target"_a.none(), "out"_a.none());  // a refused argument would end the call without a vote
     module.def("allocate", allocate, "address"_a, "bytes"_a,
                nb::sig("def allocate(address: int, bytes: int) -> numpy.ndarray"));
     nb::class_<RegisteredArrays>(module, "RegisteredArrays", "Arrays that are registered, until `end`.")
