@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""mpirun -n 8 build/python/bin/python bench/python/moves.py [--rounds 15] [--only TEXT] [--peer LIBRARY]
+"""mpirun -n 8 build/python/bin/python bench/python/moves.py [--rounds 15] [--only TEXT,TEXT] [--peer LIBRARY]
 
 Moves from Python beside the same moves from C++ (libpython_peer.so of bench/) and mpi4py's Alltoallw over subarrays, on
 the problems of bench/README, then small arrays; on one rank, without mpirun, what a call costs by itself. All
@@ -40,7 +40,7 @@ def problems(ranks):
                   ("pencil x to pencil y", grid, pencil, "512@x,512,512@y"), ("pencil to slab", grid, pencil, "512@(x,y),512,512")]
         slab = ("512@x,512@y,512@z", "512@(x,y,z),512,512") if ranks == 8 else ("512,512@x,512@y", "512@(x,y),512,512")
         every += [("cube to slab" if ranks == 8 else "square to slab", "x=2,y=2,z=2" if ranks == 8 else grid, *slab)]
-    small = [(f"{side}x{side}", x, f"{side}@x,{side}", f"{side},{side}@x") for side in (16, 64, 256)]
+    small = [(f"{side}x{side}", x, f"{side}@x,{side}", f"{side},{side}@x") for side in (4, 16, 32, 64, 128, 256)]
     return [(*one, one[0] == "A to its transpose") for one in every + small]
 
 
@@ -218,7 +218,7 @@ def main():
     say("|---|---|---|---|---|---|---|---|---|---|")
     gains, wrong_in_all = {"allocated": [], "plain": []}, 0
     for name, mesh, source, target, transposed in problems(COMM.size):
-        if asked.only not in name:
+        if not any(text in name for text in asked.only.split(",")):
             continue
         source, target = (reshard.parse_layout(mesh, f"f32[{end}]") for end in (source, target))
         everyone = contestants(mesh, source, target, transposed, library)

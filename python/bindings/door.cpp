@@ -2,17 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
-#include <map>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 namespace reshard::python {
 namespace {
 
 // The thread that moves on a backend, and its collective call, if it is in one.
 struct Mover {
+    const Backend* backend;
     std::thread::id thread;
     Call* call;
 };
@@ -21,7 +23,14 @@ struct Mover {
 struct Turns {
     std::mutex mutex;
     std::condition_variable given_back;
-    std::map<const Backend*, Mover> taken;
+    std::vector<Mover> taken;  // few, and without an allocation for each call
+
+    [[nodiscard]] auto of(const Backend& backend) { return std::ranges::find(taken, &backend, &Mover::backend); }
+    bool take(const Backend& backend, Call* call) {
+        if (of(backend) != taken.end()) return false;
+        taken.push_back({&backend, std::this_thread::get_id(), call});
+        return true;
+    }
 };
 
 Turns& turns() {
@@ -31,9 +40,9 @@ Turns& turns() {
 
 // Null if no thread moves on the backend, or another one. The caller holds the mutex.
 Mover* own_move(const Backend& backend) {
-    const auto taken = turns().taken.find(&backend);
-    const bool own = taken != turns().taken.end() && taken->second.thread == std::this_thread::get_id();
-    return own ? &taken->second : nullptr;
+    const auto taken = turns().of(backend);
+    const bool own = taken != turns().taken.end() && taken->thread == std::this_thread::get_id();
+    return own ? &*taken : nullptr;
 }
 
 Code code_of(std::string_view word) {
@@ -80,27 +89,26 @@ Error error_of(nb::handle exception) {
 Turn::Turn(const Backend& backend, Call* call) : backend_(&backend) {
     const bool taken = [&] {
         const std::lock_guard lock(turns().mutex);
-        return turns().taken.emplace(backend_, Mover{std::this_thread::get_id(), call}).second;
+        return turns().take(*backend_, call);
     }();
     if (!taken)  // raising runs Python, which lets threads go on that wait for the mutex
         raise({Code::usage, "another thread moves on this communicator; calls on one are in one order"});
 }
 
 Turn::~Turn() {
-    if (home_.here()) give_back(*backend_);  // else another thread of the parent may have held the lock
+    if (forks_ == forks()) give_back(*backend_);  // else another thread of the parent may have held the lock
 }
 
 bool Turn::wait(const Backend& backend) {
     std::unique_lock lock(turns().mutex);
     if (own_move(backend) != nullptr) return false;
-    turns().given_back.wait(lock, [&] { return !turns().taken.contains(&backend); });
-    turns().taken.emplace(&backend, Mover{std::this_thread::get_id(), nullptr});
+    turns().given_back.wait(lock, [&] { return turns().take(backend, nullptr); });
     return true;
 }
 
 void Turn::give_back(const Backend& backend) {
     const std::lock_guard lock(turns().mutex);
-    turns().taken.erase(&backend);
+    turns().taken.erase(turns().of(backend));
     turns().given_back.notify_all();
 }
 

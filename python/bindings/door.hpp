@@ -9,6 +9,7 @@
 
 #include "python/bindings/waiting.hpp"
 #include "reshard/redistribute.hpp"
+#include "src/base/home.hpp"
 
 namespace reshard::python {
 
@@ -41,7 +42,7 @@ private:
     static void give_back(const Backend& backend);
 
     const Backend* backend_;
-    Home home_;
+    unsigned forks_ = forks();  // a Home would ask for the number of the process, which takes as long as a small move
 };
 
 /// A collective call of this rank, from before its arguments are looked at until it ends. All ranks agree in it once.

@@ -117,6 +117,21 @@ def _collective(kind: str, place: int = 0) -> Callable[[_Function], _Function]:
     return decorated
 
 
+def _short_way(redistribute: _Function) -> _Function:
+    """Decorates redistribute. Most calls pass five arguments that the library takes at once; all others come to it."""
+    @functools.wraps(redistribute)
+    def called(*arguments: Any, **named: Any) -> Any:
+        given = arguments
+        if named:
+            given = (*arguments, named["out"]) if named.keys() == {"out"} else ()
+        if len(given) == 5:
+            comm, array, source, target, out = given
+            if isinstance(comm, _Intracomm) and _mpi.redistribute_plain(_addressof(comm), array, source, target, out):
+                return out
+        return redistribute(*arguments, **named)
+    return called
+
+
 def _joining(function: _Function) -> _Function:
     """Decorates a call that is collective only as the first one on its communicator. That part comes first."""
     @functools.wraps(function)
@@ -139,16 +154,8 @@ def _starting(function: _Function) -> _Function:
     return called
 
 
+@_short_way
 @_collective("redistribute")
-def _redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out: Any, cast: bool,
-                  permute: Sequence[int] | None, fill: Any) -> Any:
-    if out is None:
-        out = empty_tile(target, comm.rank)
-    _mpi.redistribute(_addressof(comm), array, source, target, out, bool(cast), list(permute or ()),
-                      fill_bytes(target, fill))  # the decorator has checked it
-    return out
-
-
 def redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out: Any = None, *, cast: bool = False,
                  permute: Sequence[int] | None = None, fill: Any = None) -> Any:
     """Moves this rank's tile of `source` to its tile of `target`; returns `out` once it is complete. Collective.
@@ -164,10 +171,11 @@ def redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out
     that passed no array or no layout, and InputError on the others. TypeError on one rank alone: no communicator.
     BackendError: MPI or a peer failed. After an error the next call prepares anew.
     """
-    if (cast is False and permute is None and fill is None and isinstance(comm, _Intracomm)
-            and _mpi.redistribute_plain(_addressof(comm), array, source, target, out)):
-        return out
-    return _redistribute(comm, array, source, target, out, cast, permute, fill)
+    if out is None:
+        out = empty_tile(target, comm.rank)
+    _mpi.redistribute(_addressof(comm), array, source, target, out, bool(cast), list(permute or ()),
+                      fill_bytes(target, fill))  # the decorator has checked it
+    return out
 
 
 @_joining

@@ -258,12 +258,14 @@ class Ranks(unittest.TestCase):
                           (memoryview(tile), out), (None, out), (tile, None), (tile, frozen), (inner, outer),
                           (tile, numpy.asfortranarray(out)), (tile, out[:, :-1])):
             self.assertFalse(short(array, to))
-        self.assertFalse(short(tile, out, (str(source), target)))
+        for ends in ((str(source), target), (source, None), (reshard.Layout.__new__(reshard.Layout), target)):
+            self.assertFalse(short(tile, out, ends))
         self.assertFalse(out.any() or memory.any())
         others = numpy.asfortranarray if self.rank == 2 else lambda array: array  # one rank goes the long way
         for _ in range(3):
             out.fill(0)
             self.assertIs(move(others(tile), out), out)
+            self.assertIs(reshard.mpi.redistribute(mine, others(tile), source, target, out=out), out)
             self.holds(out, target)
             out.fill(0)
             reshard.mpi.redistribute(self.comm, tile, source, target, out)  # communicators in turn
@@ -272,6 +274,9 @@ class Ranks(unittest.TestCase):
         self.raises(reshard.Error, "rank 2", lambda: move(tile[:1] if self.rank == 2 else tile, out))
         self.assertFalse(out.any())
         self.holds(move(tile, out), target)  # prepares anew
+        elsewhere = (tile.copy(), (source, source)) if self.rank == 2 else (out, (source, target))
+        self.raises(reshard.Error, "", lambda: short(tile, *elsewhere))  # the ranks bring different layouts
+        self.holds(move(tile, out), target)
         reshard.mpi.clear(mine)
         self.assertFalse(short(tile, out))
         self.holds(move(tile, out), target)

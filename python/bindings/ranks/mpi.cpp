@@ -75,6 +75,9 @@ bool is_plain(nb::handle object) {
     return object.type().is(numpys);
 }
 
+// False for a Layout that __new__ made alone.
+bool is_layout(nb::handle object) { return nb::isinstance<Layout>(object) && nb::inst_ready(object); }
+
 // Nullopt for any other object, for an array that is to be written and is read-only, and if memory runs out: then the
 // other ranks learn of it in a call that votes.
 std::optional<PlainTile> plain_tile(nb::handle object, Access access, const Layout& layout, Index rank) try {
@@ -103,7 +106,7 @@ std::optional<PlainTile> plain_tile(nb::handle object, Access access, const Layo
 // nothing was done, and this rank has not voted.
 bool redistribute_plain(std::uintptr_t address, nb::handle array, nb::handle source, nb::handle target,
                         nb::handle out) {
-    if (!first_use().here() || !nb::isinstance<Layout>(source) || !nb::isinstance<Layout>(target)) return false;
+    if (!first_use().here() || !is_layout(source) || !is_layout(target)) return false;
     const auto known = mpi::known_backend(communicator_at(address));
     if (!known || !*known) return false;
     Backend& backend = **known;
