@@ -40,7 +40,7 @@ def problems(ranks):
                   ("pencil x to pencil y", grid, pencil, "512@x,512,512@y"), ("pencil to slab", grid, pencil, "512@(x,y),512,512")]
         slab = ("512@x,512@y,512@z", "512@(x,y,z),512,512") if ranks == 8 else ("512,512@x,512@y", "512@(x,y),512,512")
         every += [("cube to slab" if ranks == 8 else "square to slab", "x=2,y=2,z=2" if ranks == 8 else grid, *slab)]
-    small = [(f"{side}x{side}", x, f"{side}@x,{side}", f"{side},{side}@x") for side in (4, 16, 32, 64, 128, 256)]
+    small = [(f"{side}x{side}", x, f"{side}@x,{side}", f"{side},{side}@x") for side in (4, 16, 32, 64, 128, 256) if side >= ranks]
     return [(*one, one[0] == "A to its transpose") for one in every + small]
 
 
