@@ -67,8 +67,8 @@ struct PlainTile {
     nb::ndarray<nb::ro> keeper;  // keeps the array alive, which numpy refuses to resize
 };
 
-// True for numpy's own class alone, since a subclass may lie about itself. Without a lock: an import may let another
-// thread run that wants it. Never freed, since the interpreter ends first.
+// True for numpy's own class alone, since a subclass may lie about itself. It takes no lock, since an import may let
+// another thread run that wants the lock. The class is never freed, since the interpreter ends first.
 bool is_plain(nb::handle object) {
     static PyObject* numpys = nullptr;
     if (numpys == nullptr) numpys = nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();

@@ -140,9 +140,11 @@ TEST(Redistribute, ItsBackendAllocatesWhatItMovesAndOutlivesTheCommunicator) {
     MPI_Comm own = MPI_COMM_NULL;
     MPI_Comm_dup(MPI_COMM_WORLD, &own);
     const Pair ends = pair(3);
+    EXPECT_EQ(mpi::known_backend(own).value(), nullptr);  // it makes none
     auto backend = mpi::backend_of(own);
     ASSERT_TRUE(backend) << backend.error().message;
     EXPECT_EQ(mpi::backend_of(own).value(), *backend);
+    EXPECT_EQ(mpi::known_backend(own).value(), *backend);
     const auto bytes = static_cast<Index>(sizeof(double) * tile_count(ends.target, world_rank()));
     auto memory = (*backend)->allocate(bytes);
     ASSERT_TRUE(memory) << memory.error().message;
@@ -155,6 +157,7 @@ TEST(Redistribute, ItsBackendAllocatesWhatItMovesAndOutlivesTheCommunicator) {
     const std::vector<double> wanted = values(ends.target);
     EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span(wanted)), (*memory)->bytes()));
     EXPECT_FALSE(mpi::backend_of(MPI_COMM_NULL));
+    EXPECT_FALSE(mpi::known_backend(MPI_COMM_NULL));
 }
 
 TEST(Redistribute, ADuplicateStartsWithNothing) {
