@@ -90,6 +90,7 @@ public:
             }
             if (entry.waits) {
                 price(entry.order);
+                if (looked_at_ > options_.hops_max) break;
                 continue;
             }
             Node& node = nodes_[entry.node];
@@ -149,13 +150,18 @@ private:
         if (known(slot, floor)) return;
         const EdgeCost least = remembered(slot, hop.state);
         if (!by_levels) {
-            looked_at_ += many_devices_ ? hops_of_a_bound * effort_ : effort_;
+            looked_at_ = saturating_add(looked_at_, many_devices_ ? hops_of_a_bound * effort_ : effort_);
             const EdgeCost lower = std::exchange(floor, before.paid + prices_.floor_by_levels(before.state, hop, goal));
             by_levels = true;
             if (late(floor + least) || known(slot, floor)) return;
             if (floor > lower && !goal) return push({floor + least, 0, floor, number, true});
         }
-        if (many_devices_) looked_at_ += hops_of_a_price;
+        // Estimates could be lower than the price of the way that is known.
+        if (arrived_ != 0 && prices_.counted_all()) {
+            looked_at_ = index_max;
+            return;
+        }
+        if (many_devices_) looked_at_ = saturating_add(looked_at_, hops_of_a_price);
         const EdgeCost paid = before.paid + prices_.of(before.state, hop, goal);
         if (!late(paid + least) && !known(slot, paid)) arrive(slot, {hop.state, paid, parent, hop.kind}, least, number);
     }
