@@ -43,7 +43,8 @@ double microseconds(Index picoseconds) { return static_cast<double>(picoseconds)
 
 std::string schedule_svg(const ScheduleSynthesis& made, const Machine& machine) {
     const std::vector<Lane> lanes = lanes_of(made, machine);
-    const double scale = made.verdict().picoseconds == 0 ? 0 : time_width / static_cast<double>(made.verdict().picoseconds);
+    const double scale =
+        made.verdict().picoseconds == 0 ? 0 : time_width / static_cast<double>(made.verdict().picoseconds);
     std::string body;
     double y = 0;
     for (const Lane& lane : lanes) {

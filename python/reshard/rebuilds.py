@@ -11,7 +11,7 @@ from ._core import Layout, Model
 from .errors import InputError
 
 Layouts = Layout | Sequence[Layout] | Mapping[str, Layout]
-"""Of one array, of a list of arrays, or by the names of arrays."""
+"""The layout of one array, a list of layouts, or layouts by the names of arrays."""
 
 
 class DeviceTraffic(NamedTuple):

@@ -34,7 +34,7 @@ struct Carrier {
     std::optional<Index> holder;
 };
 
-// Adds the devices of a node that may pass on what one of its holders has.
+// Adds the devices of a node that may pass on the cells of one of its holders.
 void add_carriers(Index holder, const std::vector<Index>& holders, const NodeWay& way, Index devices,
                   std::vector<Carrier>& carriers) {
     carriers.push_back({holder, holder});

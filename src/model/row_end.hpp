@@ -5,7 +5,7 @@
 
 namespace reshard {
 
-/// Where the runs of a row lie in a tile, in bytes.
+/// The places of the runs of a row in a tile, in bytes.
 struct RowEnd {
     Index offset = 0;
     Index stride = 0;

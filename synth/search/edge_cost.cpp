@@ -166,8 +166,7 @@ EdgeCosts::Carried EdgeCosts::carried(const State& before, const Edge& hop) cons
     const bool moves = crosses_groups(hop.kind);
     const AtomList group = atoms_of(hop.group);
     bool exact = network_->exact() && frame_.even;
-    const bool countable = device_count(frame_.like->mesh) <= counted_devices_max &&
-                           counted_ < (frame_.limited ? counted_moves_in_views_max : counted_moves_max);
+    const bool countable = device_count(frame_.like->mesh) <= counted_devices_max && !counted_all();
     if (exact || !countable) {
         const auto of = [&](std::array<Index, levels_max>& numbers) { return std::span(numbers.data(), levels); };
         const LevelSpans spans{of(carried.elements), of(carried.pair), of(carried.messages)};

@@ -54,6 +54,12 @@ public:
     [[nodiscard]] Index elements_within(EdgeCost paid, EdgeCost below) const;
     /// True if lower bounds include the levels of the network.
     [[nodiscard]] bool by_levels() const { return needs_.has_value(); }
+    /// True if these bounds look at the tiles of all devices.
+    [[nodiscard]] bool by_tiles() const { return needs_ && needs_->by_tiles(); }
+    /// True if no further price looks at every device.
+    [[nodiscard]] bool counted_all() const {
+        return counted_ >= (frame_.limited ? counted_moves_in_views_max : counted_moves_max);
+    }
     /// True if all prices so far equal the judge's.
     [[nodiscard]] bool exact() const { return exact_; }
 

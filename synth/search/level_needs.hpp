@@ -24,6 +24,8 @@ public:
     /// `received` elements.
     [[nodiscard]] Index picoseconds(const State& held, const State& wanted, Index received);
     [[nodiscard]] bool known() const { return !borders_.empty(); }
+    /// True if no digits describe the blocks, so that a bound takes longer.
+    [[nodiscard]] bool by_tiles() const { return tiles_.has_value(); }
 
 private:
     // The border between blocks of devices, counted in devices that the search's digits tell apart. Units are as in

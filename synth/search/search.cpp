@@ -1,6 +1,8 @@
 #include "synth/search/search.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "src/tables/step_kinds.hpp"
 #include "synth/search/places.hpp"
@@ -15,6 +17,11 @@ constexpr std::size_t bounded_max = 2000;  // the same if bounds by levels disca
 constexpr std::size_t summed_max = 2500;   // the same for bytes or steps with sums, if received bytes discard most
 
 constexpr Index devices_of_a_hop = 64;  // looking at so many takes as long as another hop
+
+// Beyond so many devices whose tiles no digits describe, a bound counts as so many hops, and a price as so many more.
+constexpr Index few_devices_max = 32;
+constexpr Index hops_of_a_bound = 2;
+constexpr Index hops_of_a_price = 6;
 
 struct Node {
     State state;
@@ -31,13 +38,23 @@ struct Exchanged {
     EdgeCost least;  // lower bound from there, unless it is remembered
 };
 
+// A hop that has a lower bound and no price yet.
+struct Waiting {
+    Edge hop;
+    EdgeCost floor;
+    std::uint32_t parent = 0;
+    bool by_levels = false;  // the bound includes the levels
+};
+
 struct Entry {
     EdgeCost total;  // paid and at least still to pay
     std::uint32_t node;
-    EdgeCost paid;  // to recognize entries that a cheaper way has outdated
+    EdgeCost paid;            // to recognize entries that a cheaper way has outdated
+    std::uint32_t order = 0;  // on ties the first; of a hop that waits its number
+    bool waits = false;
     friend bool operator<(const Entry& a, const Entry& b) {
         if (a.total != b.total) return a.total > b.total;
-        return a.node > b.node;
+        return a.order > b.order;
     }
 };
 
@@ -51,6 +68,8 @@ public:
           moves_(frame, levels_, options.objective != Objective::bytes,
                  options.objective == Objective::time && machine.copy_run_ps > 0),
           prices_(frame, options.objective, machine),
+          waits_(prices_.by_tiles() && options.vocabulary == Vocabulary::all),
+          many_devices_(frame.devices > few_devices_max),
           effort_(frame.exact ? 1 + frame.devices / devices_of_a_hop : 1) {
         nodes_.reserve(64);
         open_.reserve(128);
@@ -69,12 +88,17 @@ public:
                 found.complete = true;
                 break;
             }
+            if (entry.waits) {
+                price(entry.order);
+                if (looked_at_ > options_.hops_max) break;
+                continue;
+            }
             Node& node = nodes_[entry.node];
             if (node.closed || entry.paid != node.paid) continue;
             node.closed = true;
             ++found.states;
             expand(entry.node);
-            looked_at_ += saturating_multiply(static_cast<Index>(hops_.size()), effort_);
+            if (!waits_) looked_at_ += saturating_multiply(static_cast<Index>(hops_.size()), effort_);
             if (looked_at_ > options_.hops_max) break;
         }
         found.complete = found.complete || open_.empty();  // an empty queue: no other way exists
@@ -91,27 +115,84 @@ public:
 private:
     [[nodiscard]] EdgeCost below() const { return arrived_ == 0 ? options_.below : nodes_[arrived_ - 1].paid; }
 
+    [[nodiscard]] bool late(EdgeCost total) const { return total >= below(); }
+    [[nodiscard]] bool known(const Places::Slot& slot, EdgeCost paid) const {
+        return slot.node != 0 && paid >= nodes_[slot.node - 1].paid;
+    }
+
+    void push(const Entry& entry) {
+        open_.push_back(entry);
+        std::push_heap(open_.begin(), open_.end());
+    }
+
+    // If bounds and prices look at every device, a hop waits for them until none has a lower total.
+    void wait(const Edge& hop, EdgeCost paid_before, std::uint32_t parent) {
+        const bool goal = hop.state == frame_.target;
+        const EdgeCost floor = paid_before + prices_.floor_of(hop, goal);
+        Places::Slot& slot = places_.at(hop.state.code(frame_.lists));
+        if (known(slot, floor)) return;
+        const EdgeCost total = floor + remembered(slot, hop.state);
+        if (late(total)) return;
+        const auto number = static_cast<std::uint32_t>(waiting_.size());
+        waiting_.push_back({hop, floor, parent});
+        if (goal)
+            price(number);
+        else
+            push({total, 0, floor, number, true});
+    }
+
+    // Computes the better bound of a hop that waits, and its price once no other has a lower total.
+    void price(std::uint32_t number) {
+        auto& [hop, floor, parent, by_levels] = waiting_[number];
+        const Node& before = nodes_[parent];
+        const bool goal = hop.state == frame_.target;
+        Places::Slot& slot = places_.at(hop.state.code(frame_.lists));
+        if (known(slot, floor)) return;
+        const EdgeCost least = remembered(slot, hop.state);
+        if (!by_levels) {
+            looked_at_ = saturating_add(looked_at_, many_devices_ ? hops_of_a_bound * effort_ : effort_);
+            const EdgeCost lower = std::exchange(floor, before.paid + prices_.floor_by_levels(before.state, hop, goal));
+            by_levels = true;
+            if (late(floor + least) || known(slot, floor)) return;
+            if (floor > lower && !goal) return push({floor + least, 0, floor, number, true});
+        }
+        // Estimates could be lower than the price of the way that is known.
+        if (arrived_ != 0 && prices_.counted_all()) {
+            looked_at_ = index_max;
+            return;
+        }
+        if (many_devices_) looked_at_ = saturating_add(looked_at_, hops_of_a_price);
+        const EdgeCost paid = before.paid + prices_.of(before.state, hop, goal);
+        if (!late(paid + least) && !known(slot, paid)) arrive(slot, {hop.state, paid, parent, hop.kind}, least, number);
+    }
+
+    void arrive(Places::Slot& slot, const Node& node, EdgeCost least, std::optional<std::uint32_t> order = {}) {
+        if (slot.node == 0) {
+            nodes_.push_back(node);
+            slot.node = static_cast<std::uint32_t>(nodes_.size());
+        } else {
+            nodes_[slot.node - 1] = node;
+        }
+        if (node.state == frame_.target) arrived_ = slot.node;
+        push({node.paid + least, slot.node - 1, node.paid, order.value_or(slot.node - 1)});
+    }
+
     // On several levels a price takes long, so it is computed only if its lower bounds are not too high already.
     template <class Floor, class Price>
     void reach(const State& state, EdgeCost paid_before, const Floor& floor, const Price& price, std::uint32_t parent,
                StepKind kind) {
         const bool goal = state == frame_.target;
-        const auto late = [&](EdgeCost total) { return total >= below(); };
-        const auto known = [&](std::uint32_t node, EdgeCost paid) {
-            return node != 0 && paid >= nodes_[node - 1].paid;
-        };
         EdgeCost least;
         if (remembers_) {
             // On one level a price is cheap to compute, and late states need no place in the table.
             const EdgeCost lowest = levels_ ? paid_before : paid_before + price();
             if (!levels_ && late(lowest)) return;
             Places::Slot& slot = places_.at(state.code(frame_.lists));
-            if (known(slot.node, lowest)) return;
+            if (known(slot, lowest)) return;
             least = remembered(slot, state);
             if (levels_)
                 for (const bool by_levels : {false, true})
-                    if (const EdgeCost paid = paid_before + floor(by_levels);
-                        late(paid + least) || known(slot.node, paid))
+                    if (const EdgeCost paid = paid_before + floor(by_levels); late(paid + least) || known(slot, paid))
                         return;
         } else if (!goal) {
             least = least_from(state, false);
@@ -119,23 +200,14 @@ private:
         const EdgeCost paid = paid_before + price();
         if (late(paid + least)) return;
         Places::Slot& slot = places_.at(state.code(frame_.lists));
-        if (known(slot.node, paid)) return;
+        if (known(slot, paid)) return;
         if (!remembers_ && frame_.exact && !goal) {
             if (!slot.asked) slot.least = least_from(state, true);
             slot.asked = true;
             least = slot.least;
             if (late(paid + least)) return;
         }
-        const Node node{state, paid, parent, kind, false};
-        if (slot.node == 0) {
-            nodes_.push_back(node);
-            slot.node = static_cast<std::uint32_t>(nodes_.size());
-        } else {
-            nodes_[slot.node - 1] = node;
-        }
-        if (goal) arrived_ = slot.node;
-        open_.push_back({paid + least, slot.node - 1, paid});
-        std::push_heap(open_.begin(), open_.end());
+        arrive(slot, {state, paid, parent, kind}, least);
     }
 
     EdgeCost remembered(Places::Slot& slot, const State& state) const {
@@ -180,6 +252,10 @@ private:
         for (const bool arrives : {true, false})
             for (const Edge& hop : hops_)
                 if ((hop.state == frame_.target) == arrives) {
+                    if (waits_) {
+                        wait(hop, paid, index);
+                        continue;
+                    }
                     const auto floor = [&](bool by_levels) {
                         return by_levels ? prices_.floor_by_levels(state, hop, arrives)
                                          : prices_.floor_of(hop, arrives);
@@ -245,6 +321,7 @@ private:
         // Most exchanges are late by their copies and what follows, which takes no time to look up.
         const auto least = [&] { return remembered(places_.at(one.state.code(frame_.lists)), one.state); };
         if (prices_.by_levels() && paid + prices_.copies(one.sides.tile) + least() >= below()) return true;
+        if (waits_) return false;
         const Index received = moves_.least_in_exchange(here, one.sides);
         const EdgeCost floor = paid + prices_.exchange_floor(state, one.state, one.sides.tile, received);
         if (floor >= below()) return true;
@@ -273,6 +350,8 @@ private:
     const bool remembers_;  // the bound of a state takes longer to compute than a look-up
     const Moves moves_;
     const EdgeCosts prices_;
+    const bool waits_;  // hops wait for their prices
+    const bool many_devices_;
     const Index effort_;  // of one hop
     std::vector<Node> nodes_;
     Places places_;
@@ -280,6 +359,7 @@ private:
     std::vector<State> exchanged_to_;
     std::vector<std::pair<Index, std::vector<Exchanged>>> exchanged_;  // by summands
     std::vector<Entry> open_;
+    std::vector<Waiting> waiting_;
     std::vector<Edge> hops_;
     std::uint32_t arrived_ = 0;  // the node of the target, plus one
     Index looked_at_ = 0;

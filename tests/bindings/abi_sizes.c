@@ -48,7 +48,7 @@ int main(void) {
 #endif
 #ifdef RESHARD_HAS_LIVE
     SIZE(reshard_live_tensor), LAST(reshard_live_tensor, held);
-    SIZE(reshard_live_options), LAST(reshard_live_options, memory_bytes);
+    SIZE(reshard_live_options), LAST(reshard_live_options, in_place);
 #endif
 #ifdef RESHARD_HAS_MPI
     SIZE(reshard_mpi_options), LAST(reshard_mpi_options, timeout_ms);

@@ -31,8 +31,9 @@ inline constexpr std::array<Framework, 3> all_frameworks = {Framework::jax, Fram
 /// the members of a group stand in another order in each group (torch).
 [[nodiscard]] Result<std::string> write(const TileProgram& program, Framework framework);
 
-/// A plan as a Python module for PyTorch with the package spmd_types: `connect` makes the mesh, and `move` has one typed
-/// collective a line. Each changes one mesh axis, so a step of several axes is several lines, which receive as much.
+/// A plan as a Python module for PyTorch with the package spmd_types: `connect` makes the mesh, and `move` has one
+/// typed collective a line. Each changes one mesh axis, so a step of several axes is several lines, which receive as
+/// much.
 ///
 /// Errors: unsupported if a step is an exchange, a permute, a view or a cast, if an all_to_all or an all_reduce changes
 /// several axes together, for parts of axes, for cuts that do not divide, for reductions other than sum, and for two

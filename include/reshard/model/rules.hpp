@@ -35,8 +35,8 @@ struct ShardedTensor {
 
     /// Consecutive indices of the tensor, and the place of the first one in the layout.
     struct Stretch {
-        Interval indices;
-        Index begin = 0;
+        Interval indices;  ///< of the tensor
+        Index begin = 0;   ///< the first one's place in the layout
     };
     /// Sources only. If shards share blocks of scales, the layout has such a block once for each of them. For each
     /// dimension of `shape`: the indices of each shard, in the order of the layout; empty: the layout has all once.

@@ -11,7 +11,7 @@ namespace reshard {
 
 namespace {
 
-// The dimensions of a layout: those that only say who owns the tensor, and the tensor's own.
+// The dimensions of a layout. Owners only say which devices own the tensor; own ones are the tensor's.
 struct Dims {
     std::vector<Dim> owners;
     std::vector<Dim> own;

@@ -29,7 +29,7 @@ public:
     Result<std::unique_ptr<Ticket>> start() {
         for (const ProgramArray& array : made_.program().arrays) {
             auto tile = runner_->tile(array.name);
-            if (!tile && tile.error().code == Code::usage) {  // there is no room beside what the last run kept
+            if (!tile && tile.error().code == Code::usage) {  // the tiles that the last run kept leave no room
                 runner_->free_kept();
                 tile = runner_->tile(array.name);
             }
@@ -51,7 +51,7 @@ public:
         EXPECT_LE(runner_->most_bytes(), limit()) << "rank " << rank_;
         ran_ = 0;
     }
-    /// Of compute, in all runs.
+    /// How often `compute` was called, in all runs.
     [[nodiscard]] std::size_t calls() const { return calls_; }
     /// True if this rank has held all that it may.
     [[nodiscard]] bool is_full() const { return runner_->most_bytes() == limit(); }

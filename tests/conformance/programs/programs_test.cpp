@@ -93,7 +93,7 @@ TEST(Programs, PiecesAreUsedAsTheyArrive) {
     }
 }
 
-// The limit has room for what a run needs, and not for its input beside the result of the run before.
+// The limit has room for a run, but not for its input beside the result of the run before.
 TEST(Programs, TheNextInputWaitsForRoom) {
     const Layout whole = parse_layout(parse_mesh("d=8").value(), "u8[64@d]").value();
     Program program;

@@ -27,7 +27,7 @@ class Skip(Exception):
 
 
 def library():
-    """What makes an end of the transport, or why it cannot be loaded."""
+    """The class that makes an end of the transport, or the reason why it cannot be loaded."""
     try:
         if TRANSPORT == "mooncake":
             from mooncake.engine import TransferEngine
