@@ -87,7 +87,7 @@ public:
     [[nodiscard]] Result<void> run(ConstElements source, Elements target);
     /// The same with a workspace of the caller's.
     [[nodiscard]] Result<void> run(const Buffers& buffers);
-    /// The same, but the run begins as Bound::start_if does. Errors also: those of `agreed`.
+    /// The same, but the run begins as Bound::start_if does. Errors also: as `agreed` returns.
     [[nodiscard]] Result<void> run_if(const Buffers& buffers, const Agreed& agreed);
 
     struct RunState;  ///< whether a run is in flight or has failed; private to the executor

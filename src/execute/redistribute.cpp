@@ -121,7 +121,7 @@ Result<std::unique_ptr<Ticket>> Redistributor::start(const Layout& source, const
     return run;
 }
 
-// The entry of a pair of layouts that these tiles fit, as the one that was used last; null if there is none.
+// The entry of a pair of layouts that these tiles fit, as the one that was used last. Returns null if no entry does.
 Redistributor::Entry* Redistributor::find(const Layout& source, const Layout& target, ConstElements in, Elements out,
                                           const MoveOptions& options) {
     const auto known = std::ranges::find_if(entries_, [&](const Entry& entry) {

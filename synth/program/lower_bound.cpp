@@ -158,9 +158,9 @@ public:
         if (!fresh && at->second != opener) at->second = -1;
     }
 
-    // The least end. Before the last opener starts, all others have run, and the users of
-    // all but those that fit the memory beside it, too. And before any user can start, the resource runs only openers,
-    // as many as fit.
+    // The least end. Before the last opener starts, all other openers have run. Their users
+    // have run, too, except for the openers that fit the memory beside it. And before any user can start, the resource
+    // runs only openers, as many as fit.
     [[nodiscard]] Index end(const Activities& program, const Paths& paths, const std::vector<int>& on_resource,
                             Index room) {
         for (const auto& [user, opener] : opener_of_)

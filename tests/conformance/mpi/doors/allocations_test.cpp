@@ -1,5 +1,5 @@
-// Small moves that are known allocate nothing: their time is near that of an allocation. A kept executor binds other
-// buffers in place, also registered ones.
+// Small moves that are known allocate nothing, since an allocation takes about as long as the move. A kept executor
+// binds other buffers in place, also registered ones.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
