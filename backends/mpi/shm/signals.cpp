@@ -149,14 +149,14 @@ void Signals::wake_sleeper(std::size_t rank) {
 }
 
 void Signals::fail_all(const Error& error) {
-    std::uint64_t never = 0;
-    failed_from(rank_).compare_exchange_strong(never, finished_ + 1);
     std::uint32_t none = 0;
     if (head().failure.compare_exchange_strong(none, 1)) {
         head().failed_rank = line(rank_).rank;
         write_text(error.message, head().message, sizeof(Head::message));
         head().failure.store(2, std::memory_order_release);
     }
+    std::uint64_t never = 0;
+    failed_from(rank_).compare_exchange_strong(never, finished_ + 1);
     for (std::size_t rank = 0; rank < size_; ++rank) {
         line(rank).bell.fetch_add(1, std::memory_order_release);
         futex(line(rank).bell, FUTEX_WAKE, 1, nullptr);
@@ -186,29 +186,24 @@ std::string Signals::excuse_of(const SignalLine& excused) const {
     return head().excuse.of(static_cast<std::size_t>(&excused - &line(0))).value_or("could not bind or start");
 }
 
-// Sees failures up to the current run. A rank that failed because of another failure may be seen before the first one.
+// Sees failures up to the current run, and quotes the first of all: the others may be its consequences.
 Result<void> Signals::hear_failures() const {
-    if (head().failure.load(std::memory_order_acquire) != 2) return {};
-    const SignalLine* other = nullptr;
+    if (head().failure.load(std::memory_order_acquire) == 0) return {};
     for (std::size_t rank = 0; rank < size_; ++rank) {
         const std::uint64_t from = failed_from(rank).load(std::memory_order_acquire);
-        if (from == 0 || from > finished_ + 1) continue;
-        other = &line(rank);
-        if (other->rank == head().failed_rank)
-            return fail(Code::backend, fmt::format("rank {} failed: {}", other->rank, head().message));
-    }
-    return other == nullptr ? Result<void>() : fail(Code::backend, fmt::format("rank {} failed", other->rank));
-}
-
-// Also sees a rank that has failed but has not said why yet.
-Result<void> Signals::hear_any_failure() const {
-    RESHARD_CHECK(hear_failures());
-    for (std::size_t rank = 0; rank < size_; ++rank) {
-        const std::uint64_t from = failed_from(rank).load(std::memory_order_acquire);
-        if (from != 0 && from <= finished_ + 1)
-            return fail(Code::backend, fmt::format("rank {} failed", line(rank).rank));
+        if (from != 0 && from <= finished_ + 1) return fail(Code::backend, first_failure(rank));
     }
     return {};
+}
+
+// The rank that failed first may still be writing why. It may also have died.
+std::string Signals::first_failure(std::size_t seen) const {
+    const auto until = Clock::now() + second_try;
+    while (head().failure.load(std::memory_order_acquire) != 2) {
+        if (Clock::now() > until) return fmt::format("rank {} failed", line(seen).rank);
+        sched_yield();
+    }
+    return fmt::format("rank {} failed: {}", head().failed_rank, head().message);
 }
 
 bool Signals::is_alive(std::size_t rank) const {

@@ -108,7 +108,7 @@ public:
         std::atomic<std::uint32_t>& touches = line(rank_).touches;
         touches.store(1, std::memory_order_relaxed);
         std::atomic_thread_fence(std::memory_order_seq_cst);
-        Result<void> done = hear_any_failure();
+        Result<void> done = hear_failures();
         if (done) done = body();
         touches.store(0, std::memory_order_release);
         return done;
@@ -148,7 +148,7 @@ private:
     [[nodiscard]] Head& head() const;
     [[nodiscard]] Counter& failed_from(std::size_t rank) const;  // its first failed run; 0: no run failed
     [[nodiscard]] Result<void> hear_failures() const;
-    [[nodiscard]] Result<void> hear_any_failure() const;
+    [[nodiscard]] std::string first_failure(std::size_t seen) const;
     [[nodiscard]] bool is_alive(std::size_t rank) const;
     [[nodiscard]] Result<void> see_to(const Wanteds& wanted, Clock::time_point since) const;
     [[nodiscard]] Result<void> see_to(const Wanted& missing, Clock::duration waited) const;
