@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Adds up the test results of the presets named on the command line ("!dev": its build failed). Prints the tests that were
-skipped or not built and why, the end of each failed test's output, and the beginning of a sanitizer's report. Ends with
+skipped or not built and why, then the end of each failed test's output and the beginning of a sanitizer's report. Ends with
 `N passed, N failed, N skipped`. Exits 0 if no test failed, otherwise 1."""
 
 import pathlib
@@ -8,7 +8,8 @@ import re
 import sys
 import xml.etree.ElementTree
 
-LINES_MAX = 60  # from the end of a failed test's output
+LINES_MAX = 60  # from the ends of the failed tests' outputs, together: a report that is cut loses its middle
+LINES_MIN = 12  # of each
 REPORT_LINES_MAX = 80  # from the beginning of a sanitizer's report, which names the fault
 REPORT = re.compile(r"==ERROR: \w+Sanitizer|: runtime error: ")
 REASONS = (
@@ -26,9 +27,9 @@ def reason(case):
     return "it gave no reason"
 
 
-def shown(output):
+def shown(output, lines_max):
     lines = output.splitlines()
-    tail = max(0, len(lines) - LINES_MAX)
+    tail = max(0, len(lines) - lines_max)
     report = next((i for i, line in enumerate(lines) if REPORT.search(line)), tail)
     end = min(report + REPORT_LINES_MAX, tail)
     return lines[tail:] if report >= end else [*lines[report:end], "...", *lines[tail:]]
@@ -36,7 +37,7 @@ def shown(output):
 
 def main(presets):
     build = pathlib.Path(__file__).parent.parent / "build"
-    passed, failed, skipped = 0, [], []
+    passed, failed, skipped, outputs = 0, [], [], []
     for preset in presets:
         if preset.startswith("!"):
             failed.append(f"{preset[1:]}: it did not build, or its tests did not start (see build/{preset[1:]}/*.log)")
@@ -49,8 +50,7 @@ def main(presets):
                 skipped.append((name, reason(case)))
             else:
                 failed.append(name)
-                printed = shown(case.findtext("system-out") or "")
-                print("\n".join([f"{name} failed:", *(f"    {line}" for line in printed)]))
+                outputs.append((name, case.findtext("system-out") or ""))
 
     by_reason = {}
     for name, why in skipped:
@@ -65,6 +65,10 @@ def main(presets):
             part, verdict, *why = line.split(maxsplit=2)
             if verdict != "yes":
                 print(f"not built: {part} {' '.join(why)}")
+    for name, output in outputs:
+        print(f"{name} failed:")
+        for line in shown(output, max(LINES_MIN, LINES_MAX // len(outputs))):
+            print(f"    {line}")
     for name in failed:
         print(f"failed: {name}")
     print(f"{passed} passed, {len(failed)} failed, {len(skipped)} skipped")
