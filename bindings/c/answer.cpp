@@ -101,6 +101,16 @@ Result<void> move_tiles(Backend& backend, const reshard_layout* source, const re
     return redistribute(backend, *tiles.source, *tiles.target, tiles.in, tiles.out, tiles.options);
 }
 
+Result<void> done(Result<std::unique_ptr<Ticket>> run) {
+    RESHARD_TRY(const auto& ticket, std::move(run));
+    return ticket->wait();
+}
+
+Result<std::unique_ptr<reshard_ticket>> ticket_of(Handle& parent, Result<std::unique_ptr<Ticket>> run) {
+    RESHARD_TRY(auto& ticket, std::move(run));
+    return std::make_unique<reshard_ticket>(Ref<Handle>(&parent), std::move(ticket));
+}
+
 Result<std::vector<Problem>> problems_of(const reshard_layout* const* sources, const reshard_layout* const* targets,
                                          std::int64_t count) {
     RESHARD_TRY(const std::size_t arrays, need_count(count, 0, "count"));

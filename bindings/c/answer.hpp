@@ -2,11 +2,10 @@
 // exception passes.
 #pragma once
 
-#include <concepts>
 #include <new>
 #include <stdexcept>
 #include <string>
-#include <string_view>
+#include <type_traits>
 
 #include "bindings/c/handles.hpp"
 #include "bindings/c/structures.hpp"
@@ -20,12 +19,26 @@ int refuse(reshard_error** place, const Error& error) noexcept;
 /// The same for a failure that has no Code.
 int refuse(reshard_error** place, int code, const char* sentence) noexcept;
 
-/// Runs the body of a call: a function without parameters that returns a Result<void>.
+/// Calls a body, which returns a Result, a plain value, or nothing. Returns a Result.
+template <class Body, class... Given>
+auto result_of(Body& body, Given&&... given) {
+    using Made = std::invoke_result_t<Body&, Given...>;
+    if constexpr (std::is_void_v<Made>) {
+        body(std::forward<Given>(given)...);
+        return Result<void>();
+    } else if constexpr (requires(const Made& made) { made.error(); }) {
+        return body(std::forward<Given>(given)...);
+    } else {
+        return Result<Made>(body(std::forward<Given>(given)...));
+    }
+}
+
+/// Runs the body of a call: a function without parameters that returns a Result<void>, or nothing.
 template <class Body>
 int answer(reshard_error** error, Body&& body) noexcept {
     if (error != nullptr) *error = nullptr;
     try {
-        const Result<void> done = body();
+        const Result<void> done = result_of(body);
         return done ? RESHARD_OK : refuse(error, done.error());
     } catch (const std::bad_alloc&) {
         return refuse(error, RESHARD_OUT_OF_MEMORY, "there is not enough memory");
@@ -38,6 +51,15 @@ int answer(reshard_error** error, Body&& body) noexcept {
     }
 }
 
+/// The same for a call on a handle, which the body gets.
+template <class T, class Body>
+int answer(T* handle, reshard_error** error, Body&& body) noexcept {
+    return answer(error, [&]() -> Result<void> {
+        RESHARD_TRY(auto* const given, need(handle));
+        return result_of(body, *given);
+    });
+}
+
 /// The place of a handle that a call makes.
 template <class T>
 Result<void> need_place(T* const* place) {
@@ -46,14 +68,16 @@ Result<void> need_place(T* const* place) {
 }
 
 /// The same for a collective call that makes a handle. The body is given whether there is a place, as one of the
-/// arguments that it may have to tell the other ranks of, and returns a Result of a new handle.
+/// arguments that it may have to tell the other ranks of. It returns a new handle, or what a new handle holds.
 template <class T, class Body>
 int make_together(T** place, reshard_error** error, Body&& body) noexcept {
     if (place != nullptr) *place = nullptr;
     return answer(error, [&]() -> Result<void> {
-        Result<std::unique_ptr<T>> made = body(need_place(place));
-        if (!made) return tl::unexpected(made.error());
-        *place = made->release();
+        RESHARD_TRY(auto& made, result_of(body, need_place(place)));
+        if constexpr (std::is_same_v<std::decay_t<decltype(made)>, std::unique_ptr<T>>)
+            *place = made.release();
+        else
+            *place = new T(std::move(made));
         return {};
     });
 }
@@ -61,9 +85,18 @@ int make_together(T** place, reshard_error** error, Body&& body) noexcept {
 /// The same for a call of one rank.
 template <class T, class Body>
 int make(T** place, reshard_error** error, Body&& body) noexcept {
-    return make_together(place, error, [&](const Result<void>& placed) -> Result<std::unique_ptr<T>> {
+    return make_together(place, error, [&](const Result<void>& placed) -> decltype(result_of(body)) {
         RESHARD_CHECK(placed);
-        return body();
+        return result_of(body);
+    });
+}
+
+/// The same for a call on a handle, which the body gets.
+template <class T, class Of, class Body>
+int make(T** place, Of* handle, reshard_error** error, Body&& body) noexcept {
+    return make(place, error, [&]() -> decltype(result_of(body, *handle)) {
+        RESHARD_TRY(auto* const given, need(handle));
+        return result_of(body, *given);
     });
 }
 
@@ -75,22 +108,6 @@ std::int64_t number(Body&& body) noexcept {
     } catch (...) {
         return -1;
     }
-}
-
-/// The handle, if it is one of this kind.
-template <class T>
-Result<T*> need(T* handle) {
-    if (handle == nullptr) return fail(Code::usage, std::string(T::name) + " is needed, NULL was given");
-    const Handle* const any = handle;
-    const std::string_view kind = any->kind();
-    if (kind == T::name) return handle;
-    return fail(Code::usage, std::string(T::name) + " is needed, " + std::string(kind) + " was given");
-}
-
-/// The same of one that may be NULL.
-template <class T>
-Result<T*> may_have(T* handle) {
-    return handle == nullptr ? Result<T*>(nullptr) : need(handle);
 }
 
 /// Text of the caller's, by its name.
@@ -138,11 +155,25 @@ Result<T> or_tell(Backend& backend, Result<T> arguments) {
 }
 
 /// Arguments of a run. Ranks that wait for one whose arguments are wrong are told.
-template <class T>
-Result<T> or_excuse(Executor& executor, Result<T> arguments) {
-    if (!arguments) executor.report_failure(arguments.error());
+template <class Prepared, class T>
+Result<T> or_excuse(Prepared& prepared, Result<T> arguments) {
+    if (!arguments) prepared.report_failure(arguments.error());
     return arguments;
 }
+
+/// Starts a run. Ranks that wait for one whose arguments are wrong are told.
+template <class Prepared>
+Result<std::unique_ptr<Ticket>> started(Prepared& prepared, Result<std::vector<Buffers>> buffers) {
+    RESHARD_TRY(const auto& given, or_excuse(prepared, std::move(buffers)));
+    RESHARD_TRY(auto& bound, prepared.bind(given));
+    return bound->start();
+}
+
+/// Waits for the end of a run.
+[[nodiscard]] Result<void> done(Result<std::unique_ptr<Ticket>> run);
+
+/// The ticket of a run of `parent`.
+[[nodiscard]] Result<std::unique_ptr<reshard_ticket>> ticket_of(Handle& parent, Result<std::unique_ptr<Ticket>> run);
 
 /// Handles cross from one library to the other, so that both must be of one version.
 [[nodiscard]] Result<void> same_version();
@@ -151,13 +182,12 @@ Result<T> or_excuse(Executor& executor, Result<T> arguments) {
 /// A rank whose options are wrong tells the others by `tell`.
 template <class Asked, class Tell, class Make>
 int make_backend(reshard_backend** place, reshard_error** error, Asked&& asked, Tell&& tell, Make&& make) noexcept {
-    return make_together(place, error, [&](const Result<void>& placed) -> Result<std::unique_ptr<reshard_backend>> {
+    return make_together(place, error, [&](const Result<void>& placed) -> Result<std::unique_ptr<Backend>> {
         RESHARD_CHECK(same_version());
         const auto options = placed.and_then(asked);
         if (!options) tell(options.error());
         RESHARD_CHECK(options);
-        RESHARD_TRY(auto& made, make(*options));
-        return std::make_unique<reshard_backend>(std::move(made));
+        return make(*options);
     });
 }
 

@@ -77,21 +77,10 @@ Result<std::unique_ptr<reshard_boxes>> exchange_of(const Result<void>& placed, r
     Backend& rank = own->backend;
     RESHARD_TRY(auto& asked, or_tell(rank, asked_of(placed, rank.rank(), dtype, shape, dims, given, ranks, known)));
     const DType type = asked.table.dtype;
-    auto made = known ? BoxExchange::prepare(asked.table, rank, asked.places)
-                      : BoxExchange::prepare(type, asked.table.shape, asked.table.ranks.front(), rank, asked.places);
-    if (!made) return tl::unexpected(made.error());
-    return std::make_unique<reshard_boxes>(own, type, std::move(*made));
-}
-
-// Starts a run. Ranks that wait for one whose arguments are wrong are told.
-template <class Prepared>
-Result<std::unique_ptr<Ticket>> started(Prepared& prepared, const Result<std::vector<Buffers>>& buffers) {
-    if (!buffers) {
-        prepared.report_failure(buffers.error());
-        return tl::unexpected(buffers.error());
-    }
-    RESHARD_TRY(auto& bound, prepared.bind(*buffers));
-    return bound->start();
+    RESHARD_TRY(auto& made,
+                known ? BoxExchange::prepare(asked.table, rank, asked.places)
+                      : BoxExchange::prepare(type, asked.table.shape, asked.table.ranks.front(), rank, asked.places));
+    return std::make_unique<reshard_boxes>(own, type, std::move(made));
 }
 
 Result<std::vector<Buffers>> buffers_of(const void* have, int64_t have_bytes, void* want, int64_t want_bytes) {
@@ -111,16 +100,6 @@ Result<std::vector<Buffers>> buffers_of(const reshard_buffers* given, int64_t co
         RESHARD_ASSIGN(buffers[i].target, need_bytes(given[i].target, given[i].target_bytes, "target"));
     }
     return buffers;
-}
-
-Result<std::unique_ptr<reshard_ticket>> ticket_of(Handle* ready, Result<std::unique_ptr<Ticket>> run) {
-    if (!run) return tl::unexpected(run.error());
-    return std::make_unique<reshard_ticket>(Ref<Handle>(ready), std::move(*run));
-}
-
-Result<void> done(const Result<std::unique_ptr<Ticket>>& run) {
-    if (!run) return tl::unexpected(run.error());
-    return (*run)->wait();
 }
 
 Result<void> write_traffic(const reshard_layout* source, const reshard_layout* target, const int64_t* lost,
@@ -199,9 +178,8 @@ int64_t reshard_boxes_received_bytes(const reshard_boxes* boxes) {
 
 int reshard_boxes_run(reshard_boxes* boxes, const void* have, int64_t have_bytes, void* want, int64_t want_bytes,
                       reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(auto* const ready, need(boxes));
-        return done(started(ready->exchange, buffers_of(have, have_bytes, want, want_bytes)));
+    return answer(boxes, error, [&](auto& ready) {
+        return done(started(ready.exchange, buffers_of(have, have_bytes, want, want_bytes)));
     });
 }
 
@@ -210,7 +188,7 @@ int reshard_boxes_start(reshard_boxes* boxes, const void* have, int64_t have_byt
     return make_together(ticket, error, [&](const Result<void>& placed) -> Result<std::unique_ptr<reshard_ticket>> {
         RESHARD_TRY(auto* const ready, need(boxes));
         return ticket_of(
-            ready,
+            *ready,
             started(ready->exchange, placed.and_then([&] { return buffers_of(have, have_bytes, want, want_bytes); })));
     });
 }
@@ -248,17 +226,15 @@ int64_t reshard_rebuild_received_bytes(const reshard_rebuild* rebuild) {
 
 int reshard_rebuild_run(reshard_rebuild* rebuild, const reshard_buffers* buffers, int64_t count,
                         reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(auto* const ready, need(rebuild));
-        return done(started(ready->rebuild, buffers_of(buffers, count)));
-    });
+    return answer(rebuild, error,
+                  [&](auto& ready) { return done(started(ready.rebuild, buffers_of(buffers, count))); });
 }
 
 int reshard_rebuild_start(reshard_rebuild* rebuild, const reshard_buffers* buffers, int64_t count,
                           reshard_ticket** ticket, reshard_error** error) {
     return make_together(ticket, error, [&](const Result<void>& placed) -> Result<std::unique_ptr<reshard_ticket>> {
         RESHARD_TRY(auto* const ready, need(rebuild));
-        return ticket_of(ready, started(ready->rebuild, placed.and_then([&] { return buffers_of(buffers, count); })));
+        return ticket_of(*ready, started(ready->rebuild, placed.and_then([&] { return buffers_of(buffers, count); })));
     });
 }
 

@@ -1,12 +1,11 @@
 #include "reshard/c/digest.h"
 
-#include "bindings/c/answer.hpp"
+#include "bindings/c/row_memory.hpp"
 #include "reshard/model/digest.hpp"
 
-struct reshard_digest_keys final : reshard::c::Handle {
+struct reshard_digest_keys final : reshard::c::HandleOf<reshard_digest_keys> {
     static constexpr const char* name = "digest keys";
     explicit reshard_digest_keys(std::uint64_t seed) : keys(seed) {}
-    [[nodiscard]] const char* kind() const override { return name; }
     const reshard::DigestKeys keys;
 };
 
@@ -51,9 +50,7 @@ reshard_digest reshard_digest_add(reshard_digest a, reshard_digest b) {
 reshard_digest reshard_digest_times(int64_t copies, reshard_digest one) { return digest_out(copies * digest_in(one)); }
 
 int reshard_digest_keys_make(uint64_t seed, reshard_digest_keys** keys, reshard_error** error) {
-    return make(keys, error, [&]() -> Result<std::unique_ptr<reshard_digest_keys>> {
-        return std::make_unique<reshard_digest_keys>(seed);
-    });
+    return make(keys, error, [&] { return seed; });
 }
 
 int reshard_digest_of(const reshard_digest_keys* keys, const void* data, int64_t bytes, int64_t position, int64_t array,
@@ -78,24 +75,11 @@ int reshard_digest_copy(const reshard_digest_keys* keys, const void* source, voi
 int reshard_digest_rows(const reshard_digest_keys* keys, const reshard_row* rows, int64_t count,
                         const void* const* tiles, const int64_t* tile_bytes, int64_t arrays, int side,
                         reshard_digest* digest, reshard_error** error) {
-    static_assert(sizeof(reshard_row) == sizeof(Row));
     return digest_answer(keys, digest, error, [&](const DigestKeys& known) -> Result<Digest> {
-        if (side != RESHARD_SEND && side != RESHARD_RECEIVE)
-            return fail(Code::usage, "`side` is " + std::to_string(side) + ", it is RESHARD_SEND or RESHARD_RECEIVE");
-        RESHARD_TRY(const auto& rows_count, need_count(count, 0, "count"));
-        RESHARD_TRY(const auto& tiles_count, need_count(arrays, 0, "arrays"));
-        if ((rows == nullptr && rows_count > 0) || ((tiles == nullptr || tile_bytes == nullptr) && tiles_count > 0))
-            return fail(Code::usage, "rows, tiles and their sizes are needed, NULL was given");
-        std::vector<std::span<const std::byte>> memory;
-        for (std::size_t i = 0; i < tiles_count; ++i) {
-            RESHARD_TRY(const auto& tile, need_bytes(tiles[i], tile_bytes[i], "tiles"));
-            memory.push_back(tile);
-        }
-        std::vector<Row> known_rows;
-        for (std::size_t i = 0; i < rows_count; ++i)
-            known_rows.push_back({rows[i].array, rows[i].peer, rows[i].source_offset, rows[i].target_offset,
-                                  rows[i].run_bytes, rows[i].runs, rows[i].source_stride, rows[i].target_stride});
-        return digest_rows(known, known_rows, memory, static_cast<RowSide>(side));
+        RESHARD_TRY(const auto asked, side_of(side));
+        RESHARD_TRY(const auto& given, read_rows(rows, count));
+        RESHARD_TRY(const auto& memory, read_tiles<const std::byte>(tiles, tile_bytes, arrays));
+        return digest_rows(known, given, memory, asked);
     });
 }
 

@@ -39,42 +39,21 @@ Result<std::unique_ptr<reshard_halo>> halo_of(const Result<void>& placed, reshar
     return std::make_unique<reshard_halo>(rank, layout->layout, std::move(storage), std::move(fill));
 }
 
-// Starts a fill or a sum. Ranks that wait for one whose arguments are wrong are told.
-template <class Exchange>
-Result<std::unique_ptr<Ticket>> started(Exchange& exchange, void* array, int64_t bytes) {
-    const auto memory = need_bytes(array, bytes, "array");
-    if (!memory) {
-        exchange.report_failure(memory.error());
-        return tl::unexpected(memory.error());
-    }
-    const Buffers buffers{{}, *memory, {}};
-    RESHARD_TRY(auto& bound, exchange.bind(std::span(&buffers, 1)));
-    return bound->start();
+// The array of a fill or a sum.
+Result<std::vector<Buffers>> buffers_of(void* array, int64_t bytes) {
+    RESHARD_TRY(const auto memory, need_bytes(array, bytes, "array"));
+    return std::vector<Buffers>{{{}, memory, {}}};
 }
 
 Result<std::unique_ptr<Ticket>> fill_started(reshard_halo& halo, void* array, int64_t bytes) {
-    return started(halo.fill, array, bytes);
+    return started(halo.fill, buffers_of(array, bytes));
 }
 
 Result<std::unique_ptr<Ticket>> sum_started(reshard_halo& halo, void* array, int64_t bytes) {
     if (!halo.sum) {
         RESHARD_ASSIGN(halo.sum, HaloSum::prepare(halo.layout, halo.backend->backend, halo.storage));
     }
-    return started(*halo.sum, array, bytes);
-}
-
-template <class Start>
-Result<void> done(reshard_halo* halo, const Start& start, void* array, int64_t bytes) {
-    RESHARD_TRY(auto* const ready, need(halo));
-    RESHARD_TRY(auto& ticket, start(*ready, array, bytes));
-    return ticket->wait();
-}
-
-template <class Start>
-Result<std::unique_ptr<reshard_ticket>> ticket_of(reshard_halo* halo, const Start& start, void* array, int64_t bytes) {
-    RESHARD_TRY(auto* const ready, need(halo));
-    RESHARD_TRY(auto& ticket, start(*ready, array, bytes));
-    return std::make_unique<reshard_ticket>(Ref<Handle>(ready), std::move(ticket));
+    return started(*halo.sum, buffers_of(array, bytes));
 }
 
 }  // namespace
@@ -87,11 +66,9 @@ extern "C" {
 
 int reshard_halo_layout_parse(const reshard_mesh* mesh, const char* text, reshard_halo_layout** layout,
                               reshard_error** error) {
-    return make(layout, error, [&]() -> Result<std::unique_ptr<reshard_halo_layout>> {
-        RESHARD_TRY(const auto* const given, need(mesh));
+    return make(layout, mesh, error, [&](auto& given) -> Result<HaloLayout> {
         RESHARD_TRY(const auto words, need_text(text, "text"));
-        RESHARD_TRY(auto& parsed, parse_halo_layout(given->mesh, words));
-        return std::make_unique<reshard_halo_layout>(std::move(parsed));
+        return parse_halo_layout(given.mesh, words);
     });
 }
 
@@ -132,21 +109,21 @@ int64_t reshard_halo_received_bytes(const reshard_halo* halo) {
 }
 
 int reshard_halo_fill(reshard_halo* halo, void* array, int64_t bytes, reshard_error** error) {
-    return answer(error, [&] { return done(halo, fill_started, array, bytes); });
+    return answer(halo, error, [&](auto& given) { return done(fill_started(given, array, bytes)); });
 }
 
 int reshard_halo_fill_start(reshard_halo* halo, void* array, int64_t bytes, reshard_ticket** ticket,
                             reshard_error** error) {
-    return make(ticket, error, [&] { return ticket_of(halo, fill_started, array, bytes); });
+    return make(ticket, halo, error, [&](auto& given) { return ticket_of(given, fill_started(given, array, bytes)); });
 }
 
 int reshard_halo_sum(reshard_halo* halo, void* array, int64_t bytes, reshard_error** error) {
-    return answer(error, [&] { return done(halo, sum_started, array, bytes); });
+    return answer(halo, error, [&](auto& given) { return done(sum_started(given, array, bytes)); });
 }
 
 int reshard_halo_sum_start(reshard_halo* halo, void* array, int64_t bytes, reshard_ticket** ticket,
                            reshard_error** error) {
-    return make(ticket, error, [&] { return ticket_of(halo, sum_started, array, bytes); });
+    return make(ticket, halo, error, [&](auto& given) { return ticket_of(given, sum_started(given, array, bytes)); });
 }
 
 }  // extern "C"

@@ -5,20 +5,18 @@
 #include "reshard/halo/exchange.hpp"
 #include "reshard/halo/sum.hpp"
 
-struct reshard_halo_layout final : reshard::c::Handle {
+struct reshard_halo_layout final : reshard::c::HandleOf<reshard_halo_layout> {
     static constexpr const char* name = "a layout with halos";
     explicit reshard_halo_layout(reshard::HaloLayout of) : layout(std::move(of)), text(format(layout)) {}
-    [[nodiscard]] const char* kind() const override { return name; }
     const reshard::HaloLayout layout;
     const std::string text;
 };
 
-struct reshard_halo final : reshard::c::Handle {
+struct reshard_halo final : reshard::c::HandleOf<reshard_halo> {
     static constexpr const char* name = "a halo";
     reshard_halo(reshard_backend* of, reshard::HaloLayout cells, std::optional<reshard::Storage> array,
                  reshard::HaloExchange own)
         : backend(of), layout(std::move(cells)), storage(std::move(array)), fill(std::move(own)) {}
-    [[nodiscard]] const char* kind() const override { return name; }
     const reshard::c::Ref<reshard_backend> backend;  // goes last
     const reshard::HaloLayout layout;
     const std::optional<reshard::Storage> storage;

@@ -6,8 +6,7 @@
 namespace reshard::c {
 namespace {
 
-Result<std::unique_ptr<reshard_layout>> read(const char* notation, const char* mesh, const char* array,
-                                             const char* text) {
+Result<Layout> read(const char* notation, const char* mesh, const char* array, const char* text) {
     RESHARD_TRY(const auto name, need_text(notation, "notation"));
     RESHARD_TRY(const auto layout, need_text(text, "text"));
     RESHARD_TRY(const Notation how, parse_notation(name));
@@ -22,8 +21,7 @@ Result<std::unique_ptr<reshard_layout>> read(const char* notation, const char* m
     } else if (how != Notation::sdy && how != Notation::hlo) {
         return fail(Code::usage, "`mesh` is needed, since this notation does not bring its own; NULL was given");
     }
-    RESHARD_TRY(auto& made, parse_layout(how, setting, layout));
-    return std::make_unique<reshard_layout>(std::move(made));
+    return parse_layout(how, setting, layout);
 }
 
 // One number for each dimension of the layout; a device without a tile of rank 0 has one more, which is not asked for.
@@ -45,10 +43,9 @@ using namespace reshard::c;
 extern "C" {
 
 int reshard_mesh_parse(const char* text, reshard_mesh** mesh, reshard_error** error) {
-    return make(mesh, error, [&]() -> Result<std::unique_ptr<reshard_mesh>> {
+    return make(mesh, error, [&]() -> Result<Mesh> {
         RESHARD_TRY(const auto given, need_text(text, "text"));
-        RESHARD_TRY(auto& made, parse_mesh(given));
-        return std::make_unique<reshard_mesh>(std::move(made));
+        return parse_mesh(given);
     });
 }
 
@@ -59,11 +56,9 @@ int64_t reshard_mesh_device_count(const reshard_mesh* mesh) { return mesh == nul
 int64_t reshard_mesh_world_size(const reshard_mesh* mesh) { return mesh == nullptr ? -1 : world_size(mesh->mesh); }
 
 int reshard_layout_parse(const reshard_mesh* mesh, const char* text, reshard_layout** layout, reshard_error** error) {
-    return make(layout, error, [&]() -> Result<std::unique_ptr<reshard_layout>> {
-        RESHARD_TRY(const auto* const over, need(mesh));
+    return make(layout, mesh, error, [&](auto& over) -> Result<Layout> {
         RESHARD_TRY(const auto given, need_text(text, "text"));
-        RESHARD_TRY(auto& made, parse_layout(over->mesh, given));
-        return std::make_unique<reshard_layout>(std::move(made));
+        return parse_layout(over.mesh, given);
     });
 }
 
@@ -78,20 +73,15 @@ const char* reshard_layout_text(const reshard_layout* layout) {
 
 int reshard_layout_write(const reshard_layout* layout, const char* notation, reshard_text** text,
                          reshard_error** error) {
-    return make(text, error, [&]() -> Result<std::unique_ptr<reshard_text>> {
-        RESHARD_TRY(const auto* const given, need(layout));
+    return make(text, layout, error, [&](auto& given) -> Result<std::string> {
         RESHARD_TRY(const auto name, need_text(notation, "notation"));
         RESHARD_TRY(const Notation how, parse_notation(name));
-        RESHARD_TRY(auto& chars, format(how, given->layout));
-        return std::make_unique<reshard_text>(std::move(chars));
+        return format(how, given.layout);
     });
 }
 
 int reshard_layout_mesh(const reshard_layout* layout, reshard_mesh** mesh, reshard_error** error) {
-    return make(mesh, error, [&]() -> Result<std::unique_ptr<reshard_mesh>> {
-        RESHARD_TRY(const auto* const given, need(layout));
-        return std::make_unique<reshard_mesh>(given->layout.mesh);
-    });
+    return make(mesh, layout, error, [&](auto& given) { return given.layout.mesh; });
 }
 
 const char* reshard_layout_dtype(const reshard_layout* layout) {
@@ -107,20 +97,18 @@ int64_t reshard_layout_dims(const reshard_layout* layout) {
 }
 
 int reshard_layout_shape(const reshard_layout* layout, int64_t* extents, int64_t dims, reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(const auto* const given, need(layout));
+    return answer(layout, error, [&](auto& given) -> Result<void> {
         if (extents == nullptr && dims > 0) return fail(Code::usage, "there is no place for extents: NULL");
-        return copy(given->layout, shape(given->layout), extents, dims);
+        return copy(given.layout, shape(given.layout), extents, dims);
     });
 }
 
 int reshard_layout_tile(const reshard_layout* layout, int64_t device, int64_t* extents, int64_t* first, int64_t dims,
                         reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(const auto* const given, need(layout));
+    return answer(layout, error, [&](auto& given) -> Result<void> {
         RESHARD_CHECK(need_count(device, 0, "device"));
-        RESHARD_CHECK(copy(given->layout, tile_shape(given->layout, device), extents, dims));
-        return copy(given->layout, tile_offset(given->layout, device), first, dims);
+        RESHARD_CHECK(copy(given.layout, tile_shape(given.layout, device), extents, dims));
+        return copy(given.layout, tile_offset(given.layout, device), first, dims);
     });
 }
 

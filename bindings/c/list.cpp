@@ -48,23 +48,21 @@ int reshard_list_make(const reshard_layout* const* sources, const reshard_layout
 }
 
 int reshard_list_plan(const reshard_list* list, int64_t array, reshard_plan** plan, reshard_error** error) {
-    return make(plan, error, [&]() -> Result<std::unique_ptr<reshard_plan>> {
-        RESHARD_TRY(const auto* const given, need(list));
+    return make(plan, list, error, [&](auto& given) -> Result<std::unique_ptr<reshard_plan>> {
         RESHARD_TRY(const std::size_t number, need_count(array, 0, "array"));
-        const auto& arrays = given->made.arrays;
+        const auto& arrays = given.made.arrays;
         if (number >= arrays.size()) {
             return fail(Code::usage, "there is no array " + std::to_string(number) + " in a list of " +
                                          std::to_string(arrays.size()));
         }
-        return std::make_unique<reshard_plan>(arrays[number], given->options, false);
+        return std::make_unique<reshard_plan>(arrays[number], given.options, false);
     });
 }
 
 int reshard_list_judge(const reshard_list* list, reshard_list_verdict* verdict, reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(const auto* const given, need(list));
+    return answer(list, error, [&](auto& given) -> Result<void> {
         constexpr std::size_t of_version_0_2 = offsetof(reshard_list_verdict, sent_bytes);
-        return fill(verdict, verdict_of(given->made), "reshard_list_verdict", of_version_0_2);
+        return fill(verdict, verdict_of(given.made), "reshard_list_verdict", of_version_0_2);
     });
 }
 

@@ -49,14 +49,13 @@ int reshard_local_make(int64_t ranks, const reshard_local_options* options, resh
 }
 
 int reshard_local_backend(reshard_local* world, int64_t rank, reshard_backend** backend, reshard_error** error) {
-    return make(backend, error, [&]() -> Result<std::unique_ptr<reshard_backend>> {
-        RESHARD_TRY(auto* const ranks, need(world));
+    return make(backend, world, error, [&](auto& ranks) -> Result<std::unique_ptr<reshard_backend>> {
         RESHARD_CHECK(need_count(rank, 0, "rank"));
-        if (rank >= ranks->world.size()) {
+        if (rank >= ranks.world.size()) {
             return fail(Code::usage, "there is no rank " + std::to_string(rank) + " in a world of " +
-                                         std::to_string(ranks->world.size()));
+                                         std::to_string(ranks.world.size()));
         }
-        return std::make_unique<reshard_backend>(ranks, ranks->world.rank(rank));
+        return std::make_unique<reshard_backend>(&ranks, ranks.world.rank(rank));
     });
 }
 
@@ -92,9 +91,8 @@ int reshard_redistribute(reshard_backend* backend, const reshard_layout* source,
 int reshard_redistribute_with(reshard_backend* backend, const reshard_layout* source, const reshard_layout* target,
                               const reshard_move_options* options, const void* in, int64_t in_bytes, void* out,
                               int64_t out_bytes, reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(auto* const rank, need(backend));
-        return move_tiles(rank->backend, source, target, options, in, in_bytes, out, out_bytes);
+    return answer(backend, error, [&](auto& rank) {
+        return move_tiles(rank.backend, source, target, options, in, in_bytes, out, out_bytes);
     });
 }
 
@@ -114,25 +112,19 @@ int reshard_redistribute_start_with(reshard_backend* backend, const reshard_layo
         RESHARD_TRY(const auto& tiles,
                     need_tiles(rank->backend, placed, source, target, options, in, in_bytes, out, out_bytes));
         auto& kept = Redistributor::of(rank->backend);
-        RESHARD_TRY(auto& run, kept.start(*tiles.source, *tiles.target, tiles.in, tiles.out, tiles.options));
-        return std::make_unique<reshard_ticket>(Ref<Handle>(rank), std::move(run));
+        return ticket_of(*rank, kept.start(*tiles.source, *tiles.target, tiles.in, tiles.out, tiles.options));
     });
 }
 
 int reshard_redistribute_clear(reshard_backend* backend, reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(auto* const rank, need(backend));
-        clear(rank->backend);
-        return {};
-    });
+    return answer(backend, error, [&](auto& rank) { clear(rank.backend); });
 }
 
 int reshard_memory_allocate(reshard_backend* backend, int64_t bytes, reshard_memory** memory, reshard_error** error) {
-    return make(memory, error, [&]() -> Result<std::unique_ptr<reshard_memory>> {
-        RESHARD_TRY(auto* const rank, need(backend));
+    return make(memory, backend, error, [&](auto& rank) -> Result<std::unique_ptr<reshard_memory>> {
         RESHARD_CHECK(need_count(bytes, 0, "bytes"));
-        RESHARD_TRY(auto& made, rank->backend.allocate(bytes));
-        return std::make_unique<reshard_memory>(rank, std::move(made));
+        RESHARD_TRY(auto& made, rank.backend.allocate(bytes));
+        return std::make_unique<reshard_memory>(&rank, std::move(made));
     });
 }
 
@@ -146,21 +138,17 @@ int64_t reshard_memory_bytes(const reshard_memory* memory) {
 
 int reshard_memory_register(reshard_backend* backend, void* address, int64_t bytes, int on_fork,
                             reshard_registration** registration, reshard_error** error) {
-    return make(registration, error, [&]() -> Result<std::unique_ptr<reshard_registration>> {
-        RESHARD_TRY(auto* const rank, need(backend));
+    return make(registration, backend, error, [&](auto& rank) -> Result<std::unique_ptr<reshard_registration>> {
         RESHARD_TRY(const auto& memory, need_bytes(address, bytes, "address"));
         if (on_fork < RESHARD_FORK_SHARES || on_fork > RESHARD_FORK_WITHHOLDS)
             return fail(Code::usage, "`on_fork` is " + std::to_string(on_fork) + ", it is 0 or 1");
-        RESHARD_TRY(auto& made, rank->backend.register_memory(memory, static_cast<OnFork>(on_fork)));
-        return std::make_unique<reshard_registration>(rank, std::move(made));
+        RESHARD_TRY(auto& made, rank.backend.register_memory(memory, static_cast<OnFork>(on_fork)));
+        return std::make_unique<reshard_registration>(&rank, std::move(made));
     });
 }
 
 int reshard_registration_end(reshard_registration* registration, reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(auto* const mine, need(registration));
-        return mine->held.end();
-    });
+    return answer(registration, error, [&](auto& mine) { return mine.held.end(); });
 }
 
 }  // extern "C"

@@ -45,12 +45,12 @@ Out verdict_of(const Synthesis& made, [[maybe_unused]] const Options& options) {
     return out;
 }
 
-Result<std::unique_ptr<reshard_text>> explained(const reshard_plan& plan) {
+Result<std::string> explained(const reshard_plan& plan) {
     if (plan.written) return fail(Code::usage, "this plan was written by hand, so nothing else was considered");
     Options options = plan.options;
     options.explain = true;
     RESHARD_TRY(const auto& made, synthesize({plan.made.plan().source, plan.made.plan().target}, options));
-    return std::make_unique<reshard_text>(cli::explanation(made, options, {}));
+    return cli::explanation(made, options, {});
 }
 
 }  // namespace
@@ -62,18 +62,16 @@ using namespace reshard::c;
 extern "C" {
 
 int reshard_machine_make(const char* specification, reshard_machine** machine, reshard_error** error) {
-    return make(machine, error, [&]() -> Result<std::unique_ptr<reshard_machine>> {
+    return make(machine, error, [&]() -> Result<Machine> {
         RESHARD_TRY(const auto given, need_text(specification, "specification"));
-        RESHARD_TRY(auto& made, make_machine(given));
-        return std::make_unique<reshard_machine>(std::move(made));
+        return make_machine(given);
     });
 }
 
 int reshard_machine_parse(const char* text, reshard_machine** machine, reshard_error** error) {
-    return make(machine, error, [&]() -> Result<std::unique_ptr<reshard_machine>> {
+    return make(machine, error, [&]() -> Result<Machine> {
         RESHARD_TRY(const auto given, need_text(text, "text"));
-        RESHARD_TRY(auto& made, parse_machine(given));
-        return std::make_unique<reshard_machine>(std::move(made));
+        return parse_machine(given);
     });
 }
 
@@ -82,9 +80,9 @@ const char* reshard_machine_text(const reshard_machine* machine) {
 }
 
 int reshard_plan_cache_make(int64_t plans_max, reshard_plan_cache** cache, reshard_error** error) {
-    return make(cache, error, [&]() -> Result<std::unique_ptr<reshard_plan_cache>> {
+    return make(cache, error, [&]() -> Result<std::size_t> {
         RESHARD_TRY(const std::size_t most, need_count(plans_max, 1, "plans_max"));
-        return std::make_unique<reshard_plan_cache>(most);
+        return most;
     });
 }
 
@@ -103,10 +101,9 @@ int reshard_plan_ends(const reshard_plan* plan, reshard_layout** source, reshard
                       reshard_error** error) {
     if (source != nullptr) *source = nullptr;
     if (target != nullptr) *target = nullptr;
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(const auto* const given, need(plan));
-        auto from = std::make_unique<reshard_layout>(given->made.plan().source);
-        auto to = std::make_unique<reshard_layout>(given->made.plan().target);
+    return answer(plan, error, [&](auto& given) -> Result<void> {
+        auto from = std::make_unique<reshard_layout>(given.made.plan().source);
+        auto to = std::make_unique<reshard_layout>(given.made.plan().target);
         if (source != nullptr) *source = from.release();
         if (target != nullptr) *target = to.release();
         return {};
@@ -114,18 +111,13 @@ int reshard_plan_ends(const reshard_plan* plan, reshard_layout** source, reshard
 }
 
 int reshard_plan_table(const reshard_plan* plan, reshard_text** text, reshard_error** error) {
-    return make(text, error, [&]() -> Result<std::unique_ptr<reshard_text>> {
-        RESHARD_TRY(const auto* const given, need(plan));
-        return std::make_unique<reshard_text>(cli::plan_table(given->made, given->options.machine, {}) +
-                                              cli::line_on_nodes(given->made, given->options));
+    return make(text, plan, error, [&](auto& given) {
+        return cli::plan_table(given.made, given.options.machine, {}) + cli::line_on_nodes(given.made, given.options);
     });
 }
 
 int reshard_plan_explain(const reshard_plan* plan, reshard_text** text, reshard_error** error) {
-    return make(text, error, [&]() -> Result<std::unique_ptr<reshard_text>> {
-        RESHARD_TRY(const auto* const given, need(plan));
-        return explained(*given);
-    });
+    return make(text, plan, error, [&](auto& given) { return explained(given); });
 }
 
 uint64_t reshard_plan_fingerprint(const reshard_plan* plan) {
@@ -134,9 +126,8 @@ uint64_t reshard_plan_fingerprint(const reshard_plan* plan) {
 }
 
 int reshard_plan_verdict(const reshard_plan* plan, reshard_verdict* verdict, reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(const auto* const given, need(plan));
-        return fill(verdict, verdict_of<reshard_verdict>(given->made, given->options), "reshard_verdict");
+    return answer(plan, error, [&](auto& given) {
+        return fill(verdict, verdict_of<reshard_verdict>(given.made, given.options), "reshard_verdict");
     });
 }
 

@@ -1,10 +1,8 @@
 #include "reshard/model/rows.hpp"
 
 #include <algorithm>
-#include <cstring>
 
-#include "bindings/c/answer.hpp"
-#include "reshard/model/address.hpp"
+#include "bindings/c/row_memory.hpp"
 #include "reshard/model/pack.hpp"
 
 static_assert(sizeof(reshard_row) == sizeof(reshard::Row) &&
@@ -14,88 +12,37 @@ static_assert(sizeof(reshard_nested_row) == sizeof(reshard::NestedRow) &&
 static_assert(sizeof(reshard_strided_memory) == sizeof(reshard::StridedMemory) &&
               offsetof(reshard_strided_memory, count) == offsetof(reshard::StridedMemory, count));
 
-struct reshard_row_schedule final : reshard::c::Handle {
+struct reshard_row_schedule final : reshard::c::HandleOf<reshard_row_schedule> {
     static constexpr const char* name = "a row schedule";
     explicit reshard_row_schedule(reshard::RowSchedule of) : schedule(std::move(of)) {}
-    [[nodiscard]] const char* kind() const override { return name; }
     const reshard::RowSchedule schedule;
 };
 
-namespace {
-
-// The same integers as a structure of C.
-template <class Shown, class Element>
-std::vector<Shown> shown(const std::vector<Element>& elements) {
-    static_assert(sizeof(Shown) == sizeof(Element));
-    std::vector<Shown> all(elements.size());
-    if (!all.empty()) std::memcpy(all.data(), elements.data(), all.size() * sizeof(Shown));
-    return all;
-}
-
-}  // namespace
-
-struct reshard_rows final : reshard::c::Handle {
+struct reshard_rows final : reshard::c::HandleOf<reshard_rows> {
     static constexpr const char* name = "rows";
-    explicit reshard_rows(const std::vector<reshard::Row>& of) : rows(shown<reshard_row>(of)) {}
-    [[nodiscard]] const char* kind() const override { return name; }
+    explicit reshard_rows(const std::vector<reshard::Row>& of) : rows(reshard::c::shown<reshard_row>(of)) {}
     const std::vector<reshard_row> rows;
 };
 
-struct reshard_nested_rows final : reshard::c::Handle {
+struct reshard_nested_rows final : reshard::c::HandleOf<reshard_nested_rows> {
     static constexpr const char* name = "nested rows";
-    explicit reshard_nested_rows(const std::vector<reshard::NestedRow>& of) : rows(shown<reshard_nested_row>(of)) {}
-    [[nodiscard]] const char* kind() const override { return name; }
+    explicit reshard_nested_rows(const std::vector<reshard::NestedRow>& of)
+        : rows(reshard::c::shown<reshard_nested_row>(of)) {}
     const std::vector<reshard_nested_row> rows;
 };
 
 namespace reshard::c {
 namespace {
 
-Result<RowSide> side_of(int side) {
-    if (side == RESHARD_SEND || side == RESHARD_RECEIVE) return static_cast<RowSide>(side);
-    return fail(Code::usage, "`side` is " + std::to_string(side) + ", it is RESHARD_SEND or RESHARD_RECEIVE");
-}
-
-Result<std::unique_ptr<reshard_rows>> rows_of(const RowSchedule& schedule, int64_t rank, int side) {
+Result<std::vector<Row>> rows_of(const RowSchedule& schedule, int64_t rank, int side) {
     RESHARD_CHECK(need_count(rank, 0, "rank"));
     RESHARD_TRY(const auto asked, side_of(side));
-    return std::make_unique<reshard_rows>(schedule.rows(rank, asked));
+    return schedule.rows(rank, asked);
 }
 
 Result<std::vector<Storage>> storages_at(const Layout& layout, const char* const* texts, std::size_t array) {
     if (texts == nullptr || texts[array] == nullptr) return std::vector<Storage>();
     return parse_storages(layout, texts[array]);
-}
-
-// `count` elements of the caller's.
-template <class T>
-Result<std::span<T>> need_array(T* elements, int64_t count, const char* name) {
-    RESHARD_TRY(const std::size_t size, need_count(count, 0, name));
-    if (elements == nullptr && size > 0)
-        return fail(Code::usage, std::string("`") + name + "` is needed, NULL was given");
-    return std::span<T>(elements, size);
-}
-
-Result<std::vector<Row>> read_rows(const reshard_row* rows, int64_t count) {
-    RESHARD_TRY(const auto given, need_array(rows, count, "rows"));
-    std::vector<Row> all;
-    all.reserve(given.size());
-    for (const reshard_row& row : given)
-        all.push_back({row.array, row.peer, row.source_offset, row.target_offset, row.run_bytes, row.runs,
-                       row.source_stride, row.target_stride});
-    return all;
-}
-
-template <class Byte, class Address>
-Result<std::vector<std::span<Byte>>> read_tiles(Address const* tiles, const int64_t* tile_bytes, int64_t arrays) {
-    RESHARD_TRY(const auto addresses, need_array(tiles, arrays, "tiles"));
-    RESHARD_TRY(const auto sizes, need_array(tile_bytes, arrays, "tile_bytes"));
-    std::vector<std::span<Byte>> all;
-    for (std::size_t i = 0; i < addresses.size(); ++i) {
-        RESHARD_TRY(const auto bytes, need_bytes(addresses[i], sizes[i], "tiles"));
-        all.push_back(bytes);
-    }
-    return all;
 }
 
 Result<void> write_addresses(const AddressedRows& memory, std::span<reshard_strided_memory> local,
@@ -115,10 +62,9 @@ extern "C" {
 
 int reshard_row_schedule_make(const reshard_layout* const* sources, const reshard_layout* const* targets, int64_t count,
                               reshard_row_schedule** schedule, reshard_error** error) {
-    return make(schedule, error, [&]() -> Result<std::unique_ptr<reshard_row_schedule>> {
+    return make(schedule, error, [&]() -> Result<RowSchedule> {
         RESHARD_TRY(const auto& problems, problems_of(sources, targets, count));
-        RESHARD_TRY(auto& made, RowSchedule::make(problems));
-        return std::make_unique<reshard_row_schedule>(std::move(made));
+        return RowSchedule::make(problems);
     });
 }
 
@@ -132,15 +78,12 @@ int64_t reshard_row_schedule_arrays(const reshard_row_schedule* schedule) {
 
 int reshard_row_schedule_rows(const reshard_row_schedule* schedule, int64_t rank, int side, reshard_rows** rows,
                               reshard_error** error) {
-    return make(rows, error, [&]() -> Result<std::unique_ptr<reshard_rows>> {
-        RESHARD_TRY(const auto* const given, need(schedule));
-        return rows_of(given->schedule, rank, side);
-    });
+    return make(rows, schedule, error, [&](auto& given) { return rows_of(given.schedule, rank, side); });
 }
 
 int reshard_schedule_rows(const reshard_layout* source, const reshard_layout* target, int64_t rank, int side,
                           reshard_rows** rows, reshard_error** error) {
-    return make(rows, error, [&]() -> Result<std::unique_ptr<reshard_rows>> {
+    return make(rows, error, [&]() -> Result<std::vector<Row>> {
         RESHARD_TRY(const auto& problems, problems_of(&source, &target, 1));
         RESHARD_TRY(const auto& made, RowSchedule::make(problems));
         return rows_of(made, rank, side);
@@ -150,25 +93,23 @@ int reshard_schedule_rows(const reshard_layout* source, const reshard_layout* ta
 int reshard_row_schedule_make_stored(const reshard_layout* const* sources, const reshard_layout* const* targets,
                                      const char* const* source_storages, const char* const* target_storages,
                                      int64_t count, reshard_row_schedule** schedule, reshard_error** error) {
-    return make(schedule, error, [&]() -> Result<std::unique_ptr<reshard_row_schedule>> {
+    return make(schedule, error, [&]() -> Result<RowSchedule> {
         RESHARD_TRY(const auto& problems, problems_of(sources, targets, count));
         std::vector<RankStorages> storages(problems.size());
         for (std::size_t i = 0; i < problems.size(); ++i) {
             RESHARD_ASSIGN(storages[i].source, storages_at(problems[i].source, source_storages, i));
             RESHARD_ASSIGN(storages[i].target, storages_at(problems[i].target, target_storages, i));
         }
-        RESHARD_TRY(auto& made, RowSchedule::make(problems, storages));
-        return std::make_unique<reshard_row_schedule>(std::move(made));
+        return RowSchedule::make(problems, storages);
     });
 }
 
 int reshard_row_schedule_nested_rows(const reshard_row_schedule* schedule, int64_t rank, int side,
                                      reshard_nested_rows** rows, reshard_error** error) {
-    return make(rows, error, [&]() -> Result<std::unique_ptr<reshard_nested_rows>> {
-        RESHARD_TRY(const auto* const given, need(schedule));
+    return make(rows, schedule, error, [&](auto& given) -> Result<std::vector<NestedRow>> {
         RESHARD_CHECK(need_count(rank, 0, "rank"));
         RESHARD_TRY(const auto asked, side_of(side));
-        return std::make_unique<reshard_nested_rows>(given->schedule.nested_rows(rank, asked));
+        return given.schedule.nested_rows(rank, asked);
     });
 }
 
@@ -187,14 +128,9 @@ int reshard_rows_address(const reshard_row* rows, int64_t count, int side, const
         RESHARD_TRY(const auto& given, read_rows(rows, count));
         RESHARD_TRY(const auto asked, side_of(side));
         RESHARD_TRY(const auto bases, need_array(own, arrays, "own"));
-        RESHARD_CHECK(need_count(ranks, 0, "ranks"));
-        const auto entries = checked_multiply(ranks, arrays);
-        if (!entries) return fail(Code::overflow, "`ranks` times `arrays` does not fit 64 bits");
-        RESHARD_TRY(const auto table, need_array(peers, *entries, "peers"));
+        RESHARD_TRY(const auto& tiles, peer_tiles_of(peers, peer_devices, arrays, ranks));
         RESHARD_TRY(const auto near, need_array(local, count, "local"));
         RESHARD_TRY(const auto far, need_array(remote, count, "remote"));
-        PeerTiles tiles{table, arrays, {}};
-        if (peer_devices != nullptr) tiles.devices = {peer_devices, static_cast<std::size_t>(ranks)};
         RESHARD_TRY(const auto& memory, addressed(given, asked, {bases, own_device}, tiles));
         return write_addresses(memory, near, far);
     });

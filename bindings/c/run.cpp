@@ -13,38 +13,9 @@ Result<Storages> storages_of(const Plan& plan, const reshard_storage* source, co
     return both;
 }
 
-Result<std::unique_ptr<reshard_executor>> executor_of(const Result<void>& placed, reshard_backend* backend,
-                                                      const reshard_plan* plan, const reshard_storage* source,
-                                                      const reshard_storage* target) {
-    RESHARD_TRY(auto* const rank, need(backend));
-    const auto asked = [&]() -> Result<Storages> {
-        RESHARD_CHECK(placed);
-        RESHARD_TRY(const auto* const given, need(plan));
-        return storages_of(given->made.plan(), source, target);
-    };
-    RESHARD_TRY(const auto& storages, or_tell(rank->backend, asked()));
-    RESHARD_TRY(auto& made, Executor::prepare(plan->made, rank->backend, storages));
-    return std::make_unique<reshard_executor>(rank, std::move(made));
-}
-
-Result<std::unique_ptr<reshard_executor>> executor_of(const Result<void>& placed, reshard_backend* backend,
-                                                      const reshard_plan* plan, const char* text,
-                                                      const reshard_storage* source, const reshard_storage* target) {
-    RESHARD_TRY(auto* const rank, need(backend));
-    const auto asked = [&]() -> Result<std::pair<Storages, Execution>> {
-        RESHARD_CHECK(placed);
-        RESHARD_TRY(const auto* const given, need(plan));
-        RESHARD_TRY(const auto& storages, storages_of(given->made.plan(), source, target));
-        if (text == nullptr) return fail(Code::usage, "the text of an execution is needed, NULL was given");
-        RESHARD_TRY(const auto& execution, parse_execution(text));
-        return std::pair(storages, execution);
-    };
-    RESHARD_TRY(const auto& both, or_tell(rank->backend, asked()));
-    const auto& [storages, execution] = both;
-    const Judged<Plan>& judged = plan->made;
-    RESHARD_TRY(auto& made, Executor::prepare(judge(judged.plan(), execution, {.memory = judged.limits().memory}),
-                                              rank->backend, storages));
-    return std::make_unique<reshard_executor>(rank, std::move(made));
+Result<Storages> storages_of(const reshard_plan* plan, const reshard_storage* source, const reshard_storage* target) {
+    RESHARD_TRY(const auto* const given, need(plan));
+    return storages_of(given->made.plan(), source, target);
 }
 
 Result<std::vector<Storages>> storages_of(const reshard_list* list, const reshard_storage* sources,
@@ -60,17 +31,16 @@ Result<std::vector<Storages>> storages_of(const reshard_list* list, const reshar
     return storages;
 }
 
-Result<std::unique_ptr<reshard_executor>> executor_of(const Result<void>& placed, reshard_backend* backend,
-                                                      const reshard_list* list, const reshard_storage* sources,
-                                                      const reshard_storage* targets) {
-    RESHARD_TRY(auto* const rank, need(backend));
-    const auto asked = [&]() -> Result<std::vector<Storages>> {
-        RESHARD_CHECK(placed);
-        return storages_of(list, sources, targets);
-    };
-    RESHARD_TRY(const auto& storages, or_tell(rank->backend, asked()));
-    RESHARD_TRY(auto& made, Executor::prepare(list->made, rank->backend, storages));
-    return std::make_unique<reshard_executor>(rank, std::move(made));
+// An executor of the storages, and more, that `asked` reads. `prepare` gets them.
+template <class Asked, class Prepare>
+int make_executor(reshard_executor** place, reshard_backend* backend, reshard_error** error, const Asked& asked,
+                  const Prepare& prepare) noexcept {
+    return make_together(place, error, [&](const Result<void>& placed) -> Result<std::unique_ptr<reshard_executor>> {
+        RESHARD_TRY(auto* const rank, need(backend));
+        RESHARD_TRY(const auto& arguments, or_tell(rank->backend, placed.and_then(asked)));
+        RESHARD_TRY(auto& made, prepare(rank->backend, arguments));
+        return std::make_unique<reshard_executor>(rank, std::move(made));
+    });
 }
 
 reshard_sizes sizes_of(const Executor& executor) {
@@ -148,15 +118,8 @@ Result<std::pair<std::span<const std::byte>, std::span<std::byte>>> tiles_of(con
     return fail(Code::usage, "this executor is of a list: bind its buffers and start them");
 }
 
-template <class Begin>
-Result<std::unique_ptr<reshard_ticket>> started(reshard_bound* bound, const Begin& begin) {
-    RESHARD_TRY(auto* const ready, need(bound));
-    RESHARD_TRY(auto& run, begin(*ready->bound));
-    return std::make_unique<reshard_ticket>(Ref<Handle>(ready), std::move(run));
-}
-
 Result<void> report(int* place, const Result<bool>& done) {
-    if (!done) return tl::unexpected(done.error());
+    RESHARD_CHECK(done);
     *place = *done ? 1 : 0;
     return {};
 }
@@ -171,23 +134,31 @@ extern "C" {
 
 int reshard_executor_make(reshard_backend* backend, const reshard_plan* plan, const reshard_storage* source,
                           const reshard_storage* target, reshard_executor** executor, reshard_error** error) {
-    return make_together(executor, error, [&](const Result<void>& placed) {
-        return executor_of(placed, backend, plan, source, target);
-    });
+    return make_executor(
+        executor, backend, error, [&] { return storages_of(plan, source, target); },
+        [&](Backend& rank, const Storages& storages) { return Executor::prepare(plan->made, rank, storages); });
 }
 
 int reshard_executor_make_list(reshard_backend* backend, const reshard_list* list, const reshard_storage* sources,
                                const reshard_storage* targets, reshard_executor** executor, reshard_error** error) {
-    return make_together(executor, error, [&](const Result<void>& placed) {
-        return executor_of(placed, backend, list, sources, targets);
-    });
+    return make_executor(
+        executor, backend, error, [&] { return storages_of(list, sources, targets); },
+        [&](Backend& rank, const auto& storages) { return Executor::prepare(list->made, rank, storages); });
 }
 
 int reshard_executor_make_as(reshard_backend* backend, const reshard_plan* plan, const char* execution,
                              const reshard_storage* source, const reshard_storage* target, reshard_executor** executor,
                              reshard_error** error) {
-    return make_together(executor, error, [&](const Result<void>& placed) {
-        return executor_of(placed, backend, plan, execution, source, target);
+    const auto asked = [&]() -> Result<std::pair<Storages, Execution>> {
+        RESHARD_TRY(const auto& storages, storages_of(plan, source, target));
+        if (execution == nullptr) return fail(Code::usage, "the text of an execution is needed, NULL was given");
+        RESHARD_TRY(const auto& as, parse_execution(execution));
+        return std::pair(storages, as);
+    };
+    return make_executor(executor, backend, error, asked, [&](Backend& rank, const auto& given) {
+        const Judged<Plan>& judged = plan->made;
+        return Executor::prepare(judge(judged.plan(), given.second, {.memory = judged.limits().memory}), rank,
+                                 given.first);
     });
 }
 
@@ -197,24 +168,17 @@ int64_t reshard_executor_arrivals(const reshard_executor* executor) {
 }
 
 int reshard_executor_sizes(const reshard_executor* executor, reshard_sizes* sizes, reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(const auto* const ready, need(executor));
-        return fill(sizes, sizes_of(ready->executor), "reshard_sizes");
-    });
+    return answer(executor, error, [&](auto& ready) { return fill(sizes, sizes_of(ready.executor), "reshard_sizes"); });
 }
 
 int reshard_executor_describe(const reshard_executor* executor, reshard_text** text, reshard_error** error) {
-    return make(text, error, [&]() -> Result<std::unique_ptr<reshard_text>> {
-        RESHARD_TRY(const auto* const ready, need(executor));
-        return std::make_unique<reshard_text>(ready->executor.describe());
-    });
+    return make(text, executor, error, [&](auto& ready) { return ready.executor.describe(); });
 }
 
 int reshard_executor_run(reshard_executor* executor, const void* source, int64_t source_bytes, void* target,
                          int64_t target_bytes, reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(auto* const ready, need(executor));
-        Executor& given = ready->executor;
+    return answer(executor, error, [&](auto& ready) -> Result<void> {
+        Executor& given = ready.executor;
         RESHARD_TRY(const auto& tiles, or_excuse(given, tiles_of(given, source, source_bytes, target, target_bytes)));
         return given.run(tiles.first, tiles.second);
     });
@@ -231,57 +195,50 @@ int reshard_executor_bind_bucket(reshard_executor* executor, int64_t bucket, con
 }
 
 int reshard_bound_start(reshard_bound* bound, reshard_ticket** ticket, reshard_error** error) {
-    return make(ticket, error, [&] { return started(bound, [](Bound& given) { return given.start(); }); });
+    return make(ticket, bound, error, [&](auto& given) { return ticket_of(given, given.bound->start()); });
 }
 
 int reshard_bound_start_withheld(reshard_bound* bound, reshard_ticket** ticket, reshard_error** error) {
-    return make(ticket, error,
-                [&] { return started(bound, [](Bound& given) { return given.start({.offers_withheld = true}); }); });
+    return make(ticket, bound, error,
+                [&](auto& given) { return ticket_of(given, given.bound->start({.offers_withheld = true})); });
 }
 
 int reshard_bound_start_on(reshard_bound* bound, void* queue, reshard_ticket** ticket, reshard_error** error) {
-    return make(ticket, error, [&] { return started(bound, [&](Bound& given) { return given.start_on(queue); }); });
+    return make(ticket, bound, error, [&](auto& given) { return ticket_of(given, given.bound->start_on(queue)); });
 }
 
 int reshard_ticket_test(reshard_ticket* ticket, int* done, reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(auto* const run, need(ticket));
+    return answer(ticket, error, [&](auto& run) -> Result<void> {
         if (done == nullptr) return fail(Code::usage, "there is no place for `done`: NULL");
-        return report(done, run->ticket->test());
+        return report(done, run.ticket->test());
     });
 }
 
 int reshard_ticket_wait(reshard_ticket* ticket, reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(auto* const run, need(ticket));
-        return run->ticket->wait();
-    });
+    return answer(ticket, error, [&](auto& run) { return run.ticket->wait(); });
 }
 
 int reshard_ticket_wait_for(reshard_ticket* ticket, int64_t microseconds, int* done, reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(auto* const run, need(ticket));
+    return answer(ticket, error, [&](auto& run) -> Result<void> {
         RESHARD_CHECK(need_count(microseconds, 0, "microseconds"));
         if (done == nullptr) return fail(Code::usage, "there is no place for `done`: NULL");
-        return report(done, run->ticket->wait_for(microseconds));
+        return report(done, run.ticket->wait_for(microseconds));
     });
 }
 
 int reshard_ticket_arrived(reshard_ticket* ticket, int64_t* pieces, reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(auto* const run, need(ticket));
+    return answer(ticket, error, [&](auto& run) -> Result<void> {
         if (pieces == nullptr) return fail(Code::usage, "there is no place for `pieces`: NULL");
-        RESHARD_TRY(const std::size_t arrived, run->ticket->arrived());
+        RESHARD_TRY(const std::size_t arrived, run.ticket->arrived());
         *pieces = static_cast<int64_t>(arrived);
         return {};
     });
 }
 
 int reshard_ticket_offer(reshard_ticket* ticket, int64_t piece, reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(auto* const run, need(ticket));
+    return answer(ticket, error, [&](auto& run) -> Result<void> {
         RESHARD_TRY(const std::size_t number, need_count(piece, 0, "piece"));
-        return run->ticket->offer(number);
+        return run.ticket->offer(number);
     });
 }
 

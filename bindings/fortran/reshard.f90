@@ -106,8 +106,8 @@ module reshard
     ! dimension k of the array of `target` is dimension permute(k) of the array of `source`. fill is optional, of the
     ! type of `out`. With it the extents may differ, and elements that the source lacks become fill.
     interface reshard_redistribute
-        module procedure redistribute_r32, redistribute_r64, redistribute_c32, redistribute_c64, redistribute_i32, &
-            redistribute_i64, redistribute_r32_r64, redistribute_r64_r32, redistribute_i32_i64
+        module procedure redistribute_r32_r32, redistribute_r64_r64, redistribute_c32_c32, redistribute_c64_c64, &
+            redistribute_i32_i32, redistribute_i64_i64, redistribute_r32_r64, redistribute_r64_r32, redistribute_i32_i64
     end interface
 
     ! The same by an executor: (executor, in, out, error).
@@ -634,7 +634,7 @@ contains
         call report(error)
     end subroutine
 
-    include 'reshard_types.inc'
+    include 'reshard_types.inc'  ! the procedures for each type of elements, from element_type*.inc.in
 
     ! Gives back the handle that a call has made. A second call does nothing.
     subroutine reshard_release(handle)

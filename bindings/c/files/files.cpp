@@ -6,10 +6,9 @@
 #include "bindings/c/answer.hpp"
 #include "reshard/files/load.hpp"
 
-struct reshard_checkpoint final : reshard::c::Handle {
+struct reshard_checkpoint final : reshard::c::HandleOf<reshard_checkpoint> {
     static constexpr const char* name = "a checkpoint";
     explicit reshard_checkpoint(reshard::files::Checkpoint of) : found(std::move(of)) {}
-    [[nodiscard]] const char* kind() const override { return name; }
     const reshard::files::Checkpoint found;
     std::vector<std::string> dtypes;  // of each tensor
     // For each tensor, the begins of its boxes, one box after another, and their extents.
@@ -17,10 +16,9 @@ struct reshard_checkpoint final : reshard::c::Handle {
     std::vector<std::vector<int64_t>> shapes;
 };
 
-struct reshard_loaded final : reshard::c::Handle {
+struct reshard_loaded final : reshard::c::HandleOf<reshard_loaded> {
     static constexpr const char* name = "loaded tiles";
     reshard_loaded(reshard_backend* of, reshard::files::Loaded own) : backend(of), loaded(std::move(own)) {}
-    [[nodiscard]] const char* kind() const override { return name; }
     const reshard::c::Ref<reshard_backend> backend;  // goes last
     const reshard::files::Loaded loaded;
     std::vector<std::string> dtypes;  // of each tile
@@ -214,13 +212,12 @@ int64_t reshard_checkpoint_ranks(const reshard_checkpoint* checkpoint) {
 
 int reshard_checkpoint_tensor_at(const reshard_checkpoint* checkpoint, int64_t number,
                                  reshard_checkpoint_tensor* tensor, reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(const auto* const given, need(checkpoint));
-        RESHARD_TRY(const std::size_t i, need_number(number, given->found.tensors.size(), "tensor"));
-        const files::StoredTensor& stored = given->found.tensors[i];
-        const files::Coverage covered = given->found.ranks > 0 ? files::Coverage{} : files::coverage(stored);
+    return answer(checkpoint, error, [&](auto& given) -> Result<void> {
+        RESHARD_TRY(const std::size_t i, need_number(number, given.found.tensors.size(), "tensor"));
+        const files::StoredTensor& stored = given.found.tensors[i];
+        const files::Coverage covered = given.found.ranks > 0 ? files::Coverage{} : files::coverage(stored);
         return fill(tensor,
-                    {0, stored.name.c_str(), given->dtypes[i].c_str(), stored.shape.data(), std::ssize(stored.shape),
+                    {0, stored.name.c_str(), given.dtypes[i].c_str(), stored.shape.data(), std::ssize(stored.shape),
                      std::ssize(stored.boxes), covered.missing, covered.twice ? 1 : 0, 0},
                     "reshard_checkpoint_tensor");
     });
@@ -228,17 +225,16 @@ int reshard_checkpoint_tensor_at(const reshard_checkpoint* checkpoint, int64_t n
 
 int reshard_checkpoint_box_at(const reshard_checkpoint* checkpoint, int64_t tensor, int64_t number,
                               reshard_checkpoint_box* box, reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(const auto* const given, need(checkpoint));
-        RESHARD_TRY(const std::size_t i, need_number(tensor, given->found.tensors.size(), "tensor"));
-        const files::StoredTensor& stored = given->found.tensors[i];
+    return answer(checkpoint, error, [&](auto& given) -> Result<void> {
+        RESHARD_TRY(const std::size_t i, need_number(tensor, given.found.tensors.size(), "tensor"));
+        const files::StoredTensor& stored = given.found.tensors[i];
         RESHARD_TRY(const std::size_t k, need_number(number, stored.boxes.size(), "box"));
         const files::StoredBox& one = stored.boxes[k];
         const std::size_t first = k * one.box.size();
         return fill(
             box,
-            {0, given->found.files[static_cast<std::size_t>(one.file)].path.c_str(), one.offset,
-             given->begins[i].data() + first, given->shapes[i].data() + first, one.strides.data(), std::ssize(one.box)},
+            {0, given.found.files[static_cast<std::size_t>(one.file)].path.c_str(), one.offset,
+             given.begins[i].data() + first, given.shapes[i].data() + first, one.strides.data(), std::ssize(one.box)},
             "reshard_checkpoint_box");
     });
 }
@@ -273,12 +269,11 @@ int64_t reshard_loaded_read_bytes(const reshard_loaded* loaded) {
 }
 
 int reshard_loaded_tile(const reshard_loaded* loaded, int64_t number, reshard_files_tile* tile, reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(const auto* const given, need(loaded));
-        RESHARD_TRY(const std::size_t i, need_number(number, given->loaded.tiles.size(), "tile"));
-        const files::LoadedTile& one = given->loaded.tiles[i];
+    return answer(loaded, error, [&](auto& given) -> Result<void> {
+        RESHARD_TRY(const std::size_t i, need_number(number, given.loaded.tiles.size(), "tile"));
+        const files::LoadedTile& one = given.loaded.tiles[i];
         return fill(tile,
-                    {0, one.name.c_str(), given->dtypes[i].c_str(), given->shapes[i].data(), one.shape.data(),
+                    {0, one.name.c_str(), given.dtypes[i].c_str(), given.shapes[i].data(), one.shape.data(),
                      std::ssize(one.shape), one.bytes.data(), std::ssize(one.bytes)},
                     "reshard_files_tile");
     });

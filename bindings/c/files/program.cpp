@@ -10,26 +10,23 @@
 #include "reshard/program/run.hpp"
 #include "reshard/program/schedule.hpp"
 
-struct reshard_program final : reshard::c::Handle {
+struct reshard_program final : reshard::c::HandleOf<reshard_program> {
     static constexpr const char* name = "a program";
     explicit reshard_program(reshard::Program of) : program(std::move(of)) {}
-    [[nodiscard]] const char* kind() const override { return name; }
     const reshard::Program program;
 };
 
-struct reshard_scheduled final : reshard::c::Handle {
+struct reshard_scheduled final : reshard::c::HandleOf<reshard_scheduled> {
     static constexpr const char* name = "a schedule";
     reshard_scheduled(reshard::ScheduleSynthesis of, reshard::Machine on)
         : made(std::move(of)), machine(std::move(on)) {}
-    [[nodiscard]] const char* kind() const override { return name; }
     const reshard::ScheduleSynthesis made;
     const reshard::Machine machine;
 };
 
-struct reshard_program_runner final : reshard::c::Handle {
+struct reshard_program_runner final : reshard::c::HandleOf<reshard_program_runner> {
     static constexpr const char* name = "a program runner";
     reshard_program_runner(reshard_backend* of, reshard::ProgramRunner own) : backend(of), runner(std::move(own)) {}
-    [[nodiscard]] const char* kind() const override { return name; }
     const reshard::c::Ref<reshard_backend> backend;  // goes last
     reshard::ProgramRunner runner;
 };
@@ -95,26 +92,21 @@ using namespace reshard::c;
 extern "C" {
 
 int reshard_program_parse(const char* lines, reshard_program** program, reshard_error** error) {
-    return make(program, error, [&]() -> Result<std::unique_ptr<reshard_program>> {
+    return make(program, error, [&]() -> Result<Program> {
         RESHARD_TRY(const std::string_view text, need_text(lines, "lines"));
-        RESHARD_TRY(auto& parsed, files::parse_program(text));
-        return std::make_unique<reshard_program>(std::move(parsed));
+        return files::parse_program(text);
     });
 }
 
 int reshard_program_generate(const char* words, reshard_program** program, reshard_error** error) {
-    return make(program, error, [&]() -> Result<std::unique_ptr<reshard_program>> {
+    return make(program, error, [&]() -> Result<Program> {
         RESHARD_TRY(const std::string_view text, need_text(words, "words"));
-        RESHARD_TRY(auto& made, generate(text));
-        return std::make_unique<reshard_program>(std::move(made));
+        return generate(text);
     });
 }
 
 int reshard_program_lines(const reshard_program* program, reshard_text** lines, reshard_error** error) {
-    return make(lines, error, [&]() -> Result<std::unique_ptr<reshard_text>> {
-        RESHARD_TRY(const auto* const given, need(program));
-        return std::make_unique<reshard_text>(files::format(given->program));
-    });
+    return make(lines, program, error, [&](auto& given) { return files::format(given.program); });
 }
 
 int reshard_program_schedule(const reshard_program* program, const reshard_schedule_options* options,
@@ -146,19 +138,16 @@ int64_t reshard_scheduled_peak_bytes(const reshard_scheduled* scheduled) {
 }
 
 int reshard_scheduled_table(const reshard_scheduled* scheduled, reshard_text** text, reshard_error** error) {
-    return make(text, error, [&]() -> Result<std::unique_ptr<reshard_text>> {
-        RESHARD_TRY(const auto* const given, need(scheduled));
-        return std::make_unique<reshard_text>(
-            cli::schedule_text(given->made, given->machine, {.width = 120, .colour = false}));
+    return make(text, scheduled, error, [&](auto& given) {
+        return cli::schedule_text(given.made, given.machine, {.width = 120, .colour = false});
     });
 }
 
 int reshard_scheduled_script(const reshard_scheduled* scheduled, int64_t device, reshard_text** text,
                              reshard_error** error) {
-    return make(text, error, [&]() -> Result<std::unique_ptr<reshard_text>> {
-        RESHARD_TRY(const auto* const given, need(scheduled));
-        RESHARD_TRY(const auto& script, script_of(given->made, given->machine, device));
-        return std::make_unique<reshard_text>(files::format(given->made, script));
+    return make(text, scheduled, error, [&](auto& given) -> Result<std::string> {
+        RESHARD_TRY(const auto& script, script_of(given.made, given.machine, device));
+        return files::format(given.made, script);
     });
 }
 
@@ -200,11 +189,7 @@ int reshard_program_runner_tile(reshard_program_runner* runner, const char* arra
 }
 
 int reshard_program_runner_free_kept(reshard_program_runner* runner, reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(auto* const given, need(runner));
-        given->runner.free_kept();
-        return {};
-    });
+    return answer(runner, error, [&](auto& given) { given.runner.free_kept(); });
 }
 
 int reshard_program_runner_run(reshard_program_runner* runner, reshard_compute compute, void* context,
@@ -219,20 +204,14 @@ int reshard_program_runner_run(reshard_program_runner* runner, reshard_compute c
 
 int reshard_program_runner_start(reshard_program_runner* runner, reshard_compute compute, void* context,
                                  reshard_ticket** ticket, reshard_error** error) {
-    return make(ticket, error, [&]() -> Result<std::unique_ptr<reshard_ticket>> {
-        RESHARD_TRY(auto* const given, need(runner));
-        RESHARD_TRY(auto& started, given->runner.start(compute_of(compute, context, given->backend->backend.rank())));
-        return std::make_unique<reshard_ticket>(Ref<Handle>(given), std::move(started));
+    return make(ticket, runner, error, [&](auto& given) {
+        return ticket_of(given, given.runner.start(compute_of(compute, context, given.backend->backend.rank())));
     });
 }
 
 int reshard_program_runner_measured(const reshard_program_runner* runner, reshard_program** program,
                                     reshard_error** error) {
-    return make(program, error, [&]() -> Result<std::unique_ptr<reshard_program>> {
-        RESHARD_TRY(const auto* const given, need(runner));
-        RESHARD_TRY(auto& measured, given->runner.measured());
-        return std::make_unique<reshard_program>(std::move(measured));
-    });
+    return make(program, runner, error, [&](auto& given) { return given.runner.measured(); });
 }
 
 int64_t reshard_program_runner_most_bytes(const reshard_program_runner* runner) {

@@ -7,28 +7,25 @@
 #include "reshard/live/publish.hpp"
 #include "reshard/live/subscribe.hpp"
 
-struct reshard_live_group final : reshard::c::Handle {
+struct reshard_live_group final : reshard::c::HandleOf<reshard_live_group> {
     static constexpr const char* name = "a group";
     explicit reshard_live_group(std::unique_ptr<reshard::live::Group> of) : group(std::move(of)) {}
-    [[nodiscard]] const char* kind() const override { return name; }
     const std::unique_ptr<reshard::live::Group> group;
 };
 
-struct reshard_publisher final : reshard::c::Handle {
+struct reshard_publisher final : reshard::c::HandleOf<reshard_publisher> {
     static constexpr const char* name = "a publisher";
     reshard_publisher(reshard_live_group* of, reshard::live::Publisher made, std::vector<std::size_t> bytes)
         : group(of), out(std::move(made)), endpoint(out.endpoint()), tile_bytes(std::move(bytes)) {}
-    [[nodiscard]] const char* kind() const override { return name; }
     const reshard::c::Ref<reshard_live_group> group;  // goes last
     reshard::live::Publisher out;
     const std::string endpoint;
     const std::vector<std::size_t> tile_bytes;  // of each tensor, as this rank holds it
 };
 
-struct reshard_subscriber final : reshard::c::Handle {
+struct reshard_subscriber final : reshard::c::HandleOf<reshard_subscriber> {
     static constexpr const char* name = "a subscriber";
     reshard_subscriber(reshard_live_group* of, reshard::live::Subscriber made) : group(of), into(std::move(made)) {}
-    [[nodiscard]] const char* kind() const override { return name; }
     reshard::c::Ref<reshard_live_group> group;   // goes last
     reshard::c::Ref<reshard_live_group> before;  // `into` may still use it if a reconnect has failed
     reshard::live::Subscriber into;
@@ -44,10 +41,6 @@ constexpr std::size_t text_bytes = 1024;                                    // o
 Result<milliseconds> need_time(std::int64_t time, const char* name) {
     if (time < 0) return fail(Code::usage, std::string(name) + " is " + std::to_string(time) + " ms; wanted 0 or more");
     return milliseconds(std::min(time, longest_ms));
-}
-
-std::unique_ptr<reshard_live_group> group_of(std::unique_ptr<live::Group> made) {
-    return std::make_unique<reshard_live_group>(std::move(made));
 }
 
 // Arguments of a collective call. If they are wrong, the other ranks fail at once.
@@ -140,26 +133,25 @@ using namespace reshard::c;
 extern "C" {
 
 int reshard_live_alone(reshard_live_group** group, reshard_error** error) {
-    return make(group, error, []() -> Result<std::unique_ptr<reshard_live_group>> {
+    return make(group, error, []() -> Result<std::unique_ptr<live::Group>> {
         RESHARD_CHECK(same_version());
-        return group_of(live::alone());
+        return live::alone();
     });
 }
 
 int reshard_live_join(const char* endpoint, int64_t rank, int64_t size, int64_t timeout_ms, reshard_live_group** group,
                       reshard_error** error) {
-    return make(group, error, [&]() -> Result<std::unique_ptr<reshard_live_group>> {
+    return make(group, error, [&]() -> Result<std::unique_ptr<live::Group>> {
         RESHARD_CHECK(same_version());
         RESHARD_TRY(const auto& where, need_text(endpoint, "endpoint"));
         RESHARD_TRY(const milliseconds limit, need_time(timeout_ms, "timeout_ms"));
-        RESHARD_TRY(auto& made, live::join_group(std::string(where), rank, size, limit));
-        return group_of(std::move(made));
+        return live::join_group(std::string(where), rank, size, limit);
     });
 }
 
 int reshard_live_join_through(reshard_live_broadcast broadcast, void* context, int64_t rank, int64_t size,
                               int64_t timeout_ms, reshard_live_group** group, reshard_error** error) {
-    return make(group, error, [&]() -> Result<std::unique_ptr<reshard_live_group>> {
+    return make(group, error, [&]() -> Result<std::unique_ptr<live::Group>> {
         RESHARD_CHECK(same_version());
         if (broadcast == nullptr) return fail(Code::usage, "a function `broadcast` is needed, NULL was given");
         RESHARD_TRY(const milliseconds limit, need_time(timeout_ms, "timeout_ms"));
@@ -170,8 +162,7 @@ int reshard_live_join_through(reshard_live_broadcast broadcast, void* context, i
                 return fail(Code::backend, "the broadcast failed with " + std::to_string(code));
             return std::string(all.c_str());
         };
-        RESHARD_TRY(auto& made, live::join_group(std::function(pass_on), rank, size, limit));
-        return group_of(std::move(made));
+        return live::join_group(std::function(pass_on), rank, size, limit);
     });
 }
 
@@ -202,11 +193,10 @@ int reshard_live_publish(reshard_live_group* group, const char* endpoint, const 
 
 int reshard_publisher_commit(reshard_publisher* publisher, int64_t version, const void* const* tiles, int64_t count,
                              reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(auto* const own, need(publisher));
-        if (tiles == nullptr) return own->out.commit(version);
-        RESHARD_TRY(const auto& all, or_report(*own->group->group, report_limit, tiles_of(*own, tiles, count)));
-        return own->out.commit(version, all);
+    return answer(publisher, error, [&](auto& own) -> Result<void> {
+        if (tiles == nullptr) return own.out.commit(version);
+        RESHARD_TRY(const auto& all, or_report(*own.group->group, report_limit, tiles_of(own, tiles, count)));
+        return own.out.commit(version, all);
     });
 }
 
@@ -241,10 +231,9 @@ int reshard_live_subscribe(reshard_live_group* group, const char* endpoint, cons
 int reshard_subscriber_update(reshard_subscriber* subscriber, int64_t timeout_ms, int64_t* version,
                               reshard_error** error) {
     if (version != nullptr) *version = 0;
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(auto* const own, need(subscriber));
+    return answer(subscriber, error, [&](auto& own) -> Result<void> {
         RESHARD_TRY(const milliseconds limit, need_time(timeout_ms == -1 ? longest_ms : timeout_ms, "timeout_ms"));
-        RESHARD_TRY(const Index taken, own->into.update(limit));
+        RESHARD_TRY(const Index taken, own.into.update(limit));
         if (version != nullptr) *version = taken;
         return {};
     });
@@ -252,9 +241,8 @@ int reshard_subscriber_update(reshard_subscriber* subscriber, int64_t timeout_ms
 
 int reshard_subscriber_poll(reshard_subscriber* subscriber, int64_t* version, reshard_error** error) {
     if (version != nullptr) *version = 0;
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(auto* const own, need(subscriber));
-        RESHARD_TRY(const auto& taken, own->into.poll());
+    return answer(subscriber, error, [&](auto& own) -> Result<void> {
+        RESHARD_TRY(const auto& taken, own.into.poll());
         if (version != nullptr) *version = taken.value_or(0);
         return {};
     });
@@ -266,12 +254,11 @@ int64_t reshard_subscriber_version(const reshard_subscriber* subscriber) {
 
 int reshard_subscriber_tile(const reshard_subscriber* subscriber, int64_t tensor, const void** tile, int64_t* bytes,
                             reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(const auto* const own, need(subscriber));
+    return answer(subscriber, error, [&](auto& own) -> Result<void> {
         if (tile == nullptr) return fail(Code::usage, "there is no place for a tile: NULL");
         *tile = nullptr;
         RESHARD_TRY(const std::size_t number, need_count(tensor, 0, "tensor"));
-        RESHARD_TRY(const auto& found, own->into.tile(number));
+        RESHARD_TRY(const auto& found, own.into.tile(number));
         *tile = found.data();
         if (bytes != nullptr) *bytes = std::ssize(found);
         return {};
@@ -279,20 +266,15 @@ int reshard_subscriber_tile(const reshard_subscriber* subscriber, int64_t tensor
 }
 
 int reshard_subscriber_reconnect(reshard_subscriber* subscriber, reshard_live_group* group, reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(auto* const own, need(subscriber));
+    return answer(subscriber, error, [&](auto& own) -> Result<void> {
         RESHARD_TRY(auto* const job, need(group));
-        own->before = std::exchange(own->group, Ref<reshard_live_group>(job));
-        return own->into.reconnect(*job->group);
+        own.before = std::exchange(own.group, Ref<reshard_live_group>(job));
+        return own.into.reconnect(*job->group);
     });
 }
 
 int reshard_subscriber_close(reshard_subscriber* subscriber, reshard_error** error) {
-    return answer(error, [&]() -> Result<void> {
-        RESHARD_TRY(auto* const own, need(subscriber));
-        own->into.close();
-        return {};
-    });
+    return answer(subscriber, error, [&](auto& own) { own.into.close(); });
 }
 
 }  // extern "C"
