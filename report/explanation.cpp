@@ -29,15 +29,7 @@ std::string shortest_run(const Plan& plan) {
 
 // The bytes that each candidate moves and holds.
 std::string bytes_table(const Synthesis& made, const Page& page) {
-    using Align = Table::Align;
-    Table table({{""},
-                 {"rule"},
-                 {"steps", Align::left, true},
-                 {"received", Align::right},
-                 {"messages", Align::right},
-                 {"shortest run", Align::right},
-                 {"peak", Align::right},
-                 {"footprint", Align::right}});
+    Table table({"", "rule", "~steps", ">received", ">messages", ">shortest run", ">peak", ">footprint"});
     for (std::size_t i = 0; i < made.alternatives.size(); ++i) {
         const Alternative& other = made.alternatives[i];
         table.row({mark(i), other.rule, kinds(other.plan()), format_bytes(other.verdict().received_bytes_max_device),

@@ -42,12 +42,7 @@ std::string why(const HaloPlan& plan) {
 }  // namespace
 
 std::string halo_table(const HaloMove& move, const HaloPlan& plan, const Machine& machine, const Page& page) {
-    using Align = Table::Align;
-    Table table({{"way"},
-                 {"rounds", Align::right},
-                 {"messages", Align::right},
-                 {"received", Align::right},
-                 {"estimate", Align::right}});
+    Table table({"way", ">rounds", ">messages", ">received", ">estimate"});
     for (const HaloPrice& one : plan.prices)
         table.row({std::string(name(one.way)), std::to_string(one.rounds), std::to_string(one.messages),
                    format_bytes(one.received_bytes), format_picoseconds(one.picoseconds)});
@@ -69,7 +64,7 @@ Result<std::string> halo_picture(const HaloLayout& layout, const Page& page) {
     if (device_count(mesh) > devices_drawn_max)
         return fail(Code::unsupported, fmt::format("{} devices are too many to list; at most {} are",
                                                    device_count(mesh), devices_drawn_max));
-    Table table({{"device", Table::Align::right}, {"block"}, {"with halo"}, {"array"}});
+    Table table({">device", "block", "with halo", "array"});
     for (Index position = 0; position < device_count(mesh); ++position) {
         const Index device = device_at(mesh, position);
         table.row({std::to_string(device), text_of(tile(layout.owned, device)), text_of(held_cells(layout, device)),

@@ -41,14 +41,7 @@ std::string received_text(const ListLoad& load) {
 
 std::string list_table(const ListSynthesis& made, std::span<const std::string> names, const Machine& machine,
                        const Page& page) {
-    using Align = Table::Align;
-    Table table({{"bucket", Align::right},
-                 {"arrays", Align::right},
-                 {"from"},
-                 {"to"},
-                 {"held", Align::right},
-                 {"received", Align::right},
-                 {"messages", Align::right}});
+    Table table({">bucket", ">arrays", "from", "to", ">held", ">received", ">messages"});
     const ListVerdict& verdict = made.verdict();
     for (std::size_t b = 0; b < made.list().buckets.size(); ++b) {
         const auto& bucket = made.list().buckets[b];

@@ -14,14 +14,7 @@ namespace reshard::cli {
 namespace {
 
 std::string steps_table(const Plan& plan, const Verdict& verdict, const Machine& machine, const Page& page) {
-    using Align = Table::Align;
-    Table table({{"#", Align::right},
-                 {"step"},
-                 {"", Align::left, true},
-                 {"layout"},
-                 {"tile", Align::right},
-                 {"received", Align::right},
-                 {"estimate", Align::right}});
+    Table table({">#", "step", "~", "layout", ">tile", ">received", ">estimate"});
     table.row({"0", "source", "", format(plan.source), format_bytes(tile_bytes(plan.source)), "", ""});
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         const Step& step = plan.steps[i];

@@ -155,7 +155,7 @@ Result<std::string> rank_table(const CheckpointMapping& model, std::string_view 
     if (world_size(layout.mesh) > ranks_max)
         return fail(Code::unsupported, fmt::format("more than {} ranks", ranks_max));
     RESHARD_TRY(const auto& parts, parts_of(model, static_cast<std::size_t>(found - model.targets.begin())));
-    Table table({{"rank", Table::Align::right}, {"tile"}, {"made of", Table::Align::left, true}});
+    Table table({">rank", "tile", "~made of"});
     for (Index rank = 0; rank < world_size(layout.mesh); ++rank) {
         if (!position_of(layout.mesh, rank)) continue;
         const Tile whole = tile(layout, rank);

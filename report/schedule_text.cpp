@@ -88,7 +88,7 @@ std::string schedule_text(const ScheduleSynthesis& made, const Machine& machine,
                             percent(lanes[k].busy(), whole));
     if (lanes.size() > lanes_max)
         text += fmt::format("... and {} more lanes (--json has all)\n", lanes.size() - lanes_max);
-    Table memory({{"device", Table::Align::right}, {"peak", Table::Align::right}, {"limit", Table::Align::right}});
+    Table memory({">device", ">peak", ">limit"});
     for (std::size_t k = 0; k < std::min(made.verdict().places.size(), lanes_max); ++k) {
         const PlaceVerdict& place = made.verdict().places[k];
         memory.row({fmt::format("{}", place.device), format_bytes(place.peak_bytes),
@@ -114,10 +114,7 @@ std::string schedule_chain(const ScheduleSynthesis& made, const Machine& machine
                         schedule.order[k].start + picoseconds_of(made.program(), schedule, schedule.order[k]),
                         schedule.order[k].is_move});
     if (runs.empty()) return "";
-    Table table({{"start", Table::Align::right},
-                 {"end", Table::Align::right},
-                 {"activity"},
-                 {"starts when", Table::Align::left, true}});
+    Table table({">start", ">end", "activity", "~starts when"});
     Run now = *std::ranges::max_element(runs, {}, &Run::end);
     const auto named = [&](const Run& run) {
         return printable(name_of(made.program(), schedule, schedule.order[run.number]));

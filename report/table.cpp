@@ -46,6 +46,15 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
     return lines;
 }
 
+Table::Table(std::initializer_list<const char*> titles) {
+    for (const std::string_view title : titles) {
+        const bool right = title.starts_with('>');
+        const bool wraps = title.starts_with('~');
+        columns_.push_back(
+            {std::string(title.substr(right || wraps ? 1 : 0)), right ? Align::right : Align::left, wraps});
+    }
+}
+
 void Table::row(std::vector<std::string> cells) {
     for (std::size_t c = 0; c < cells.size(); ++c)
         cells[c] = columns_[c].wraps ? printable(cells[c]) : shortened(cells[c], cell_max);

@@ -1,6 +1,7 @@
 // Tables of text: columns as wide as their widest cell, and columns that wrap when the line would be too long.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,8 @@ public:
     };
 
     explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+    /// Columns by their titles. A title that begins with '>' is aligned right, and the cells of one with '~' wrap.
+    Table(std::initializer_list<const char*> titles);
 
     /// Cells are shown as printable() writes them; one that does not wrap is cut to 200 bytes. pre: one cell per
     /// column.

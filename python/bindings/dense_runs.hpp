@@ -63,12 +63,8 @@ public:
             bound_ = unwrap(prepared_.bind(arrays.buffers));
             addresses_ = std::move(addresses);
         }
-        auto ticket = [&] {
-            const Unlocked unlocked;
-            return bound_->start();
-        }();
-        return std::make_unique<PythonRun>(unwrap(std::move(ticket)), std::move(owner), *backend_, 1, bound_,
-                                           std::move(arrays.held));
+        return std::make_unique<PythonRun>(unwrap(without_gil([&] { return bound_->start(); })), std::move(owner),
+                                           *backend_, 1, bound_, std::move(arrays.held));
     }
 
     /// Tells the ranks that wait for this one in a run why it does not start.

@@ -49,22 +49,15 @@ Digest of_rows(const DigestKeys& keys, const RowNumbers& numbers, nb::list tiles
     std::vector<std::span<const std::byte>> bytes;
     for (const Array& array : arrays) bytes.emplace_back(dense_bytes(array, "tiles"));
     const std::span<const Row> rows = given_rows(numbers);
-    auto made = [&] {
-        const Unlocked unlocked;
-        return digest_rows(keys, rows, bytes, sends ? RowSide::send : RowSide::receive);
-    }();
-    return unwrap(std::move(made));
+    return unwrap(
+        without_gil([&] { return digest_rows(keys, rows, bytes, sends ? RowSide::send : RowSide::receive); }));
 }
 
 Digest of_tile(const DigestKeys& keys, const Layout& layout, Index rank, nb::handle tile, Index number) {
     const Array array = array_of(tile, "tile", Access::read);
     const std::span<const std::byte> bytes = dense_bytes(array, "tile");
     expect_place(0, number, bytes.size());
-    auto made = [&] {
-        const Unlocked unlocked;
-        return digest_tile(keys, layout, rank, bytes, number);
-    }();
-    return unwrap(std::move(made));
+    return unwrap(without_gil([&] { return digest_tile(keys, layout, rank, bytes, number); }));
 }
 
 }  // namespace

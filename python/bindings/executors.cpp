@@ -181,13 +181,10 @@ std::unique_ptr<PythonRun> PythonExecutor::start(nb::handle sources, nb::handle 
     auto from = arrays_of(sources, sources_, list_, "source", donate_ ? Access::write : Access::read, rank);
     auto to = arrays_of(targets, targets_, list_, "target", Access::write, rank);
     bind(from, to);
-    auto ticket = [&] {
-        const Unlocked unlocked;
-        return bound_->start({.offers_withheld = offers_withheld});
-    }();
     std::move(to.begin(), to.end(), std::back_inserter(from));
-    return std::make_unique<PythonRun>(unwrap(std::move(ticket)), shared_from_this(), *backend_,
-                                       executor_.arrival_count(), bound_, std::move(from));
+    return std::make_unique<PythonRun>(
+        unwrap(without_gil([&] { return bound_->start({.offers_withheld = offers_withheld}); })), shared_from_this(),
+        *backend_, executor_.arrival_count(), bound_, std::move(from));
 }
 
 void PythonExecutor::report_failure(nb::handle exception) {

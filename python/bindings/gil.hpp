@@ -21,6 +21,13 @@ private:
     PyThreadState* state_;
 };
 
+/// What the body returns, which runs without the GIL.
+template <class Body>
+auto without_gil(const Body& body) {
+    const Unlocked unlocked;
+    return body();
+}
+
 /// A thread without the GIL has it during the lifetime.
 class Locked : NonCopyable {
 public:

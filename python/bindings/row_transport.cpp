@@ -49,11 +49,7 @@ void pack_rows(const RowNumbers& numbers, const nb::list& tiles, nb::handle pack
     const Tiles sources(tiles, Access::read);
     const Array target = array_of(packed, "out", Access::write);
     const std::span<std::byte> bytes = dense_bytes(target, "out");
-    const auto done = [&] {
-        const Unlocked unlocked;
-        return pack(rows, sources.spans<const std::byte>(), bytes, threads);
-    }();
-    unwrap(done);
+    unwrap(without_gil([&] { return pack(rows, sources.spans<const std::byte>(), bytes, threads); }));
 }
 
 void unpack_rows(const RowNumbers& numbers, nb::handle packed, const nb::list& tiles, int threads) {
@@ -61,22 +57,16 @@ void unpack_rows(const RowNumbers& numbers, nb::handle packed, const nb::list& t
     const Tiles targets(tiles, Access::write);
     const Array source = array_of(packed, "packed", Access::read);
     const std::span<const std::byte> bytes = dense_bytes(source, "packed");
-    const auto done = [&] {
-        const Unlocked unlocked;
-        return unpack(rows, bytes, targets.spans<std::byte>(), threads);
-    }();
-    unwrap(done);
+    unwrap(without_gil([&] { return unpack(rows, bytes, targets.spans<std::byte>(), threads); }));
 }
 
 nb::tuple addressed_rows(const RowNumbers& numbers, bool sends, const Addresses& own, std::uint64_t device,
                          const Addresses& peers, Index arrays, const Addresses& devices) {
     const std::span<const Row> rows = given_rows(numbers);
-    auto made = [&] {
-        const Unlocked unlocked;
+    AddressedRows memory = unwrap(without_gil([&] {
         return addressed(rows, sends ? RowSide::send : RowSide::receive, {addresses_of(own), device},
                          {addresses_of(peers), arrays, addresses_of(devices)});
-    }();
-    AddressedRows memory = unwrap(std::move(made));
+    }));
     return nb::make_tuple(numbers_of<std::uint64_t>(std::move(memory.local)),
                           numbers_of<std::uint64_t>(std::move(memory.remote)));
 }
@@ -85,11 +75,7 @@ nb::object blocks(const nb::ndarray<const std::uint64_t, nb::ndim<2>, nb::c_cont
     if (memory.shape(1) != 5)
         raise({Code::mismatch, "strided memory has five numbers: address, bytes, device, stride, count"});
     const std::span<const StridedMemory> given(reinterpret_cast<const StridedMemory*>(memory.data()), memory.shape(0));
-    auto made = [&] {
-        const Unlocked unlocked;
-        return blocks_of(given);
-    }();
-    return numbers_of<std::uint64_t>(unwrap(std::move(made)));
+    return numbers_of<std::uint64_t>(unwrap(without_gil([&] { return blocks_of(given); })));
 }
 
 nb::list buckets(const RowNumbers& numbers, Index staging_bytes) {
@@ -199,14 +185,12 @@ nb::tuple bind(const Template& pages, const Table& source_pages, const Table& ta
                const Addresses& own, std::uint64_t device, const Addresses& peers, Index arrays,
                const Addresses& devices) {
     PageRows rows{{pages.pool->take(), pages.pool->take()}, {}};
-    const auto done = [&] {
-        const Unlocked unlocked;
+    unwrap(without_gil([&] {
         return pages.made.bind(
             {{source_pages.data(), source_pages.size()}, {target_pages.data(), target_pages.size()}, {begin, end}},
             {{own.data(), own.size()}, device},
             {{peers.data(), peers.size()}, arrays, {devices.data(), devices.size()}}, rows);
-    }();
-    unwrap(done);
+    }));
     nb::dict parts;
     for (const PeerRows& peer : rows.peers)
         parts[nb::int_(peer.peer)] = nb::slice(nb::int_(peer.begin), nb::int_(peer.end), nb::none());

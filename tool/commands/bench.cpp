@@ -123,15 +123,7 @@ std::string ratio(double naive, double seconds) {
 }
 
 std::string table_of(const std::vector<Score>& scores) {
-    using Align = Table::Align;
-    Table table({{"contestant"},
-                 {"median", Align::right},
-                 {"[min, max]"},
-                 {"rate", Align::right},
-                 {"accounted", Align::right},
-                 {"resident", Align::right},
-                 {"wrong", Align::right},
-                 {"vs naive", Align::right}});
+    Table table({"contestant", ">median", "[min, max]", ">rate", ">accounted", ">resident", ">wrong", ">vs naive"});
     const double naive = naive_seconds(scores);
     for (const Score& score : scores) {
         if (score.error) continue;

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "reshard/check.hpp"
-#include "src/base/try.hpp"
 #include "src/schedule/owned_boxes.hpp"
 #include "tool/request/json.hpp"
 

@@ -106,8 +106,7 @@ Result<int> convert(const Arguments& arguments) {
                     now.written_bytes, now.target_bytes);
     };
     RESHARD_TRY(const auto& done, files::convert(arguments.from, arguments.into, options));
-    answer(arguments.json ? line(as_json(done)) : sentence(done, arguments.dry_run));
-    return exit_ok;
+    return answer(arguments.json ? line(as_json(done)) : sentence(done, arguments.dry_run));
 }
 
 }  // namespace reshard::cli

@@ -1,6 +1,4 @@
 // `reshard emit`: the plan as a program for the arrays of another framework.
-#include <fmt/format.h>
-
 #include "reshard/emit/write.hpp"
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
@@ -60,8 +58,7 @@ Result<int> emit(const Arguments& arguments) {
     RESHARD_TRY(const auto& made, planned(asked, question));
     RESHARD_TRY(auto json, written(asked, made.plan(), arguments.to));
     if (!asked.note.empty()) json["note"] = asked.note;
-    answer(arguments.json ? line(json) : json["text"].get<std::string>());
-    return exit_ok;
+    return answer(arguments.json ? line(json) : json["text"].get<std::string>());
 }
 
 }  // namespace reshard::cli

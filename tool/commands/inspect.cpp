@@ -74,7 +74,7 @@ std::string head_text(const files::Checkpoint& checkpoint) {
 
 // For files of ranks only rules can say what a tensor is. The table shows what each rank has.
 std::string ranks_text(const files::Checkpoint& checkpoint) {
-    Table table({{"tensor"}, {"on a rank"}, {"bytes of all", Table::Align::right}, {"ranks", Table::Align::right}});
+    Table table({"tensor", "on a rank", ">bytes of all", ">ranks"});
     const auto ranks = static_cast<std::size_t>(checkpoint.ranks);
     for (std::size_t i = 0; i < checkpoint.tensors.size(); i += ranks) {
         std::vector<std::string> arrays;
@@ -95,8 +95,7 @@ std::string ranks_text(const files::Checkpoint& checkpoint) {
 }
 
 std::string tensors_text(const files::Checkpoint& checkpoint) {
-    Table table(
-        {{"tensor"}, {"elements"}, {"bytes", Table::Align::right}, {"boxes", Table::Align::right}, {"cut"}, {"state"}});
+    Table table({"tensor", "elements", ">bytes", ">boxes", "cut", "state"});
     for (const files::StoredTensor& tensor : checkpoint.tensors)
         table.row({tensor.name, array_text(tensor), format_bytes(bytes_of(tensor)),
                    fmt::format("{}", tensor.boxes.size()), cut_text(tensor), state_text(tensor)});
@@ -188,8 +187,7 @@ Result<int> inspect_ranks(const Arguments& arguments) {
     RESHARD_TRY(auto& rules, in("--rules", read_text(arguments.rules)));
     RESHARD_TRY(const auto& model, in("--rules", apply_rules(files::with_ends(std::move(rules), ""), list)));
     RESHARD_TRY(const auto& text, in("--tensor", rank_table(model, arguments.tensor, page())));
-    answer(text);
-    return exit_ok;
+    return answer(text);
 }
 
 }  // namespace
@@ -198,8 +196,7 @@ Result<int> inspect(const Arguments& arguments) {
     if (!arguments.rules.empty()) return inspect_ranks(arguments);
     RESHARD_TRY(const auto& checkpoint, files::open_checkpoint(arguments.from));
     if (arguments.json) {
-        answer(line(as_json(checkpoint)));
-        return exit_ok;
+        return answer(line(as_json(checkpoint)));
     }
     if (!arguments.tensor.empty()) {
         const auto found = std::ranges::find(checkpoint.tensors, arguments.tensor, &files::StoredTensor::name);
@@ -208,12 +205,10 @@ Result<int> inspect(const Arguments& arguments) {
                                          ? fmt::format("--tensor: there is no {}", in_quotes(arguments.tensor))
                                          : "--tensor: only rules say where the tiles of ranks are");
         RESHARD_TRY(const auto& text, picture(checkpoint, *found));
-        answer(text);
-        return exit_ok;
+        return answer(text);
     }
     answer(head_text(checkpoint));
-    answer(checkpoint.ranks > 0 ? ranks_text(checkpoint) : tensors_text(checkpoint));
-    return exit_ok;
+    return answer(checkpoint.ranks > 0 ? ranks_text(checkpoint) : tensors_text(checkpoint));
 }
 
 }  // namespace reshard::cli

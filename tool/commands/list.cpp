@@ -82,8 +82,7 @@ Result<int> plan_list(const Arguments& arguments) {
     RESHARD_ASSIGN(asked.options.capabilities,
                    capabilities_of(arguments.backend, rank_count(asked), arguments.ranks_per_node));
     RESHARD_TRY(const auto& made, synthesize(std::span<const Problem>(asked.problems), asked.options, asked.memory));
-    answer(arguments.json ? line(list_json(asked, made)) : list_text(asked, made));
-    return exit_ok;
+    return answer(arguments.json ? line(list_json(asked, made)) : list_text(asked, made));
 }
 
 }  // namespace reshard::cli

@@ -97,8 +97,8 @@ std::string text_of(std::size_t arrays, const std::vector<BoxTraffic>& traffic, 
 Result<int> plan_rebuild(const Arguments& arguments) {
     RESHARD_TRY(const auto& moves, moves_of(arguments));
     RESHARD_TRY(const auto& traffic, traffic_of(moves, arguments.lost));
-    answer(arguments.json ? line(json_of(traffic, arguments.lost)) : text_of(moves.size(), traffic, arguments.lost));
-    return exit_ok;
+    return answer(arguments.json ? line(json_of(traffic, arguments.lost))
+                                 : text_of(moves.size(), traffic, arguments.lost));
 }
 
 }  // namespace reshard::cli

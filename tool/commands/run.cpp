@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "reshard/padding.hpp"
 #include "reshard/planner/view.hpp"
 #include "reshard/text.hpp"

@@ -27,14 +27,7 @@ std::string measured_text(const Plan& plan, std::size_t step, double seconds) {
 }
 
 std::string steps_table(const Request& asked, const Synthesis& made, const RunReport& report) {
-    using Align = Table::Align;
-    Table table({{"#", Align::right},
-                 {"step"},
-                 {"", Align::left, true},
-                 {"layout"},
-                 {"received", Align::right},
-                 {"predicted", Align::right},
-                 {"measured", Align::right}});
+    Table table({">#", "step", "~", "layout", ">received", ">predicted", ">measured"});
     for (std::size_t i = 0; i < made.plan().steps.size(); ++i) {
         const Step& step = made.plan().steps[i];
         const Index size = size_of(layout_before(made.plan(), i).dtype);

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <optional>
 
+#include "tool/console/exit.hpp"
+
 namespace reshard::cli {
 namespace {
 
@@ -57,8 +59,9 @@ Page page() {
     return page;
 }
 
-void answer(std::string_view text) {
+int answer(std::string_view text) {
     if (speaks() && lost == 0 && std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) lost = errno;
+    return exit_ok;
 }
 
 bool heard() {

@@ -18,8 +18,8 @@ namespace reshard::cli {
 /// As stdout is: no colour when it is no terminal or NO_COLOR is set.
 [[nodiscard]] Page page();
 
-/// Writes an answer to stdout, on the rank that speaks only.
-void answer(std::string_view text);
+/// Writes an answer to stdout, on the rank that speaks only. Returns exit_ok.
+int answer(std::string_view text);
 
 /// True when every answer so far has left the process; else errno of the first that could not.
 [[nodiscard]] bool heard();

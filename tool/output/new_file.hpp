@@ -1,8 +1,6 @@
 // Files and folders that get their name when they are complete. Until then the name keeps its old meaning.
 #pragma once
 
-#include <optional>
-
 #include "files/base/file.hpp"
 #include "tool/output/temporary_path.hpp"
 

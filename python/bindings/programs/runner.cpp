@@ -123,11 +123,7 @@ Result<void> PythonRunner::call(std::size_t place, const nb::callable& compute, 
                                         bytes_of(run.makes[m].bytes, run.keeper)));
         const nb::object progress = nb::cpp_function([own] {
             if (*own == nullptr) raise({Code::usage, "progress belongs to a task that has ended"});
-            auto done = [&] {
-                const Unlocked unlocked;
-                return (*own)->progress();
-            }();
-            unwrap(std::move(done));
+            unwrap(without_gil([&] { return (*own)->progress(); }));
         });
         compute(ranks_[place], run.task.name, uses, makes, progress, piece_of(run));
         *own = nullptr;

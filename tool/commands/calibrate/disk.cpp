@@ -14,7 +14,6 @@
 #include "report/table.hpp"
 #include "reshard/planner/cost.hpp"
 #include "src/base/try.hpp"
-#include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
 #include "tool/request/json.hpp"
 
@@ -93,14 +92,12 @@ Result<int> calibrate_disk(const Arguments& arguments) {
     if (arguments.json) {
         Json rates = Json::array();
         for (const auto& [granule, rate] : disk.rates) rates.push_back({granule, rate});
-        answer(line(Json{{"granule", disk.granule}, {"rates", rates}}));
-        return exit_ok;
+        return answer(line(Json{{"granule", disk.granule}, {"rates", rates}}));
     }
-    Table table({{"granule", Table::Align::right}, {"read at", Table::Align::right}});
+    Table table({">granule", ">read at"});
     for (const auto& [granule, rate] : disk.rates) table.row({format_bytes(granule), format_rate(rate)});
-    answer(
+    return answer(
         fmt::format("{}--granule {}KiB reaches 90% of what this disk reads\n", table.text(page()), disk.granule >> 10));
-    return exit_ok;
 }
 
 }  // namespace reshard::cli

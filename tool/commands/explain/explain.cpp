@@ -1,7 +1,5 @@
 // `reshard explain`: the plan beside everything else that was considered, why each of those lost, and which rules were
 // asked.
-#include <fmt/format.h>
-
 #include <chrono>
 
 #include "report/explanation.hpp"
@@ -84,8 +82,7 @@ Result<int> explain(const Arguments& arguments) {
                                {"steps", kinds(back->plan())},
                                {"received_bytes_max_device", back->verdict().received_bytes_max_device}};
         }
-        answer(line(json));
-        return exit_ok;
+        return answer(line(json));
     }
     answer(explanation(made, options, page()));
     if (back) answer(adjoint_table(*back, asked.options.machine, page()));

@@ -1,7 +1,6 @@
 #include "tool/commands/explain/xla_log.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "reshard/notations/notation.hpp"

@@ -96,13 +96,7 @@ Result<std::vector<Measured>> measure(Rank& rank, const HaloRequest& asked, cons
 }
 
 std::string measured_table(const std::vector<Measured>& ways) {
-    using Align = Table::Align;
-    Table table({{"way"},
-                 {"median", Align::right},
-                 {"[min, max]"},
-                 {"estimate", Align::right},
-                 {"received", Align::right},
-                 {"wrong", Align::right}});
+    Table table({"way", ">median", "[min, max]", ">estimate", ">received", ">wrong"});
     for (const Measured& way : ways) {
         const auto [least, most] = std::ranges::minmax(way.seconds);
         table.row({std::string(name(way.price.way)), format_seconds(median(way.seconds)),
@@ -178,8 +172,7 @@ Result<int> plan_halos(const Arguments& arguments) {
         certified = fmt::format("certified: {}   received at most {} a device\n", green("proved optimal", page()),
                                 format_bytes(bytes));
     }
-    answer(arguments.json ? line(json) : halo_table(asked.move, plan, asked.machine, page()) + certified);
-    return exit_ok;
+    return answer(arguments.json ? line(json) : halo_table(asked.move, plan, asked.machine, page()) + certified);
 }
 
 Result<int> draw_halos(const Arguments& arguments) {
@@ -187,8 +180,7 @@ Result<int> draw_halos(const Arguments& arguments) {
     if (arguments.json) return fail(Code::unsupported, "halos are drawn as text or with --svg, not as JSON");
     RESHARD_TRY(const auto& picture,
                 arguments.svg ? halo_svg(asked.move.target) : halo_picture(asked.move.target, page()));
-    answer(picture);
-    return exit_ok;
+    return answer(picture);
 }
 
 Result<int> run_halos(const Arguments& arguments) { return on_ranks(arguments, run_rank); }

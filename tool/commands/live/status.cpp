@@ -11,7 +11,6 @@
 #include "src/base/try.hpp"
 #include "tool/commands/commands.hpp"
 #include "tool/commands/convert.hpp"
-#include "tool/console/exit.hpp"
 #include "tool/console/terminal.hpp"
 #include "tool/request/json.hpp"
 
@@ -48,7 +47,6 @@ Json as_json(const std::vector<live::OfferedTensor>& tensors, const std::vector<
 }
 
 std::string as_text(const std::vector<live::OfferedTensor>& tensors, const std::vector<RankStatus>& ranks) {
-    using Align = Table::Align;
     Index bytes = 0;
     Index newest = index_max;
     for (const RankStatus& rank : ranks) {
@@ -57,14 +55,8 @@ std::string as_text(const std::vector<live::OfferedTensor>& tensors, const std::
     }
     std::string text = fmt::format("version {}: {}, {} on {}\n", number(newest), plural(std::ssize(tensors), "tensor"),
                                    format_bytes(bytes), plural(std::ssize(ranks), "rank"));
-    Table versions({{"rank", Align::right}, {"version", Align::right}, {"state"}});
-    Table readers({{"rank", Align::right},
-                   {"reader"},
-                   {"reads", Align::right},
-                   {"last", Align::right},
-                   {"bytes", Align::right},
-                   {"took", Align::right},
-                   {"rate", Align::right}});
+    Table versions({">rank", ">version", "state"});
+    Table readers({">rank", "reader", ">reads", ">last", ">bytes", ">took", ">rate"});
     bool any = false;
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
         for (const auto& one : ranks[rank].versions)
@@ -87,8 +79,7 @@ Result<int> live_status(const Arguments& arguments) {
     const std::chrono::milliseconds patience = std::chrono::seconds(arguments.patience);
     RESHARD_TRY(const auto& tensors, live::offered(arguments.endpoint, patience));
     RESHARD_TRY(const auto& ranks, live::status(arguments.endpoint, patience));
-    answer(arguments.json ? as_json(tensors, ranks).dump() + "\n" : as_text(tensors, ranks));
-    return exit_ok;
+    return answer(arguments.json ? as_json(tensors, ranks).dump() + "\n" : as_text(tensors, ranks));
 }
 
 }  // namespace reshard::cli

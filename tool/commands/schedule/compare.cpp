@@ -59,14 +59,7 @@ bool surely_first(const std::vector<Contestant>& all, const Contestant& first) {
 }
 
 std::string comparison_table(const std::vector<Contestant>& all, Index least) {
-    Table table({{"program", Table::Align::left, true},
-                 {"ends at", Table::Align::right},
-                 {"ratio", Table::Align::right},
-                 {"bound", Table::Align::right},
-                 {"stopped by"},
-                 {"peak", Table::Align::right},
-                 {"tasks", Table::Align::right},
-                 {"moves", Table::Align::right}});
+    Table table({"~program", ">ends at", ">ratio", ">bound", "stopped by", ">peak", ">tasks", ">moves"});
     for (const Contestant& one : all) {
         if (!one.made) {
             table.row({printable(one.name), "no order found", "", "", "", "", "", ""});

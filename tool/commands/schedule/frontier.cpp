@@ -40,11 +40,7 @@ Result<std::string> frontier(const Program& program, ScheduleOptions options) {
     RESHARD_TRY(const auto& free, reshard::schedule(program, options));
     const Index high = peak_bytes(free.verdict());
     RESHARD_TRY(const Index low, least_limit(program, options, high));
-    Table table({{"limit", Table::Align::right},
-                 {"ends at", Table::Align::right},
-                 {"bound", Table::Align::right},
-                 {"stopped by"},
-                 {"of the least end", Table::Align::right}});
+    Table table({">limit", ">ends at", ">bound", "stopped by", ">of the least end"});
     Index shown = -1;
     for (Index k = 0; k < limits_shown; ++k) {
         const Index limit = low + scale_up(high - low, k, limits_shown - 1);

@@ -87,8 +87,7 @@ Json schedule_json(const ScheduleSynthesis& made) {
 
 Result<int> schedule(const Arguments& arguments) {
     if (arguments.generate == "list") {
-        answer(generator_list());
-        return exit_ok;
+        return answer(generator_list());
     }
     if (!arguments.compared.empty()) return compare_programs(arguments);
     RESHARD_TRY(const auto& options, schedule_options(arguments));
@@ -96,13 +95,11 @@ Result<int> schedule(const Arguments& arguments) {
     RESHARD_TRY(const auto& hlo, program_of(arguments, machine));
     const Program& program = hlo.program;
     if (arguments.print_program) {
-        answer(files::format(program));
-        return exit_ok;
+        return answer(files::format(program));
     }
     if (arguments.frontier) {
         RESHARD_TRY(const auto& text, frontier(program, options));
-        answer(text);
-        return exit_ok;
+        return answer(text);
     }
     RESHARD_TRY(auto& made, reshard::schedule(program, options));
     if (!arguments.hlo.empty()) made.written_picoseconds = hlo.xla_picoseconds;
