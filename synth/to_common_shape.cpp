@@ -10,11 +10,16 @@
 namespace reshard {
 
 Result<Problem> to_common_shape(const Problem& problem) {
+    const DType dtype = problem.target.dtype;
+    if (dtype == problem.source.dtype) {
+        RESHARD_TRY(auto& ends, in_common_view(problem.source, problem.target));
+        return Problem{std::move(ends.first), std::move(ends.second)};
+    }
     for (const Layout* end : {&problem.source, &problem.target}) RESHARD_CHECK(validate(*end));
     Layout target = problem.target;
     target.dtype = problem.source.dtype;
     RESHARD_TRY(auto& ends, in_common_view(problem.source, target));
-    ends.second.dtype = problem.target.dtype;
+    ends.second.dtype = dtype;
     return Problem{std::move(ends.first), std::move(ends.second)};
 }
 

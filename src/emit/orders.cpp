@@ -56,6 +56,9 @@ bool exchanges_blocks(OperationKind kind) {
            kind == OperationKind::reduce_scatter;
 }
 
+// The stage writes its tile or its blocks anew, so a transpose beside it is part of that copy.
+bool copies(OperationKind kind) { return exchanges_blocks(kind) || kind == OperationKind::slice; }
+
 // The candidate orders of the digits of a group: as dimensions take them, as dimensions make them, or all.
 std::vector<std::vector<std::size_t>> rotations(const Stage& stage) {
     std::vector<std::size_t> own(stage.members.size());
@@ -123,6 +126,7 @@ struct State {
     Index cost = 0;
     std::size_t copies = 0;
     std::size_t jumps = 0;  // groups whose members are not in the order of the mesh
+    std::size_t alone = 0;  // copies that are part of no stage
     std::vector<Chosen> choices = {};
 };
 
@@ -134,20 +138,23 @@ public:
         std::vector<State> states = {{ends.source}};
         for (std::size_t i = 0; i < stages_.size(); ++i) states = past(i, states);
         const Order end = row_major(ends.target);
-        for (State& state : states) add(state, end, ends.target, ends.bytes);
+        for (State& state : states) add(state, stages_.size(), end, ends.target, ends.bytes);
         State& best = *std::ranges::min_element(states, less);
         return {std::move(best.choices), best.cost};
     }
 
 private:
     static bool less(const State& a, const State& b) {
-        return std::tuple(a.cost, a.copies, a.jumps) < std::tuple(b.cost, b.copies, b.jumps);
+        return std::tuple(a.cost, a.copies, a.jumps, a.alone) < std::tuple(b.cost, b.copies, b.jumps, b.alone);
     }
 
-    static void add(State& state, const Order& to, const std::vector<Index>& extents, Index bytes) {
+    // Copies the tile into another order before stage `i`.
+    void add(State& state, std::size_t i, const Order& to, const std::vector<Index>& extents, Index bytes) const {
         const Index cost = copied(state.order, to, extents, bytes);
+        const bool joins = (i > 0 && copies(stages_[i - 1].kind)) || (i < stages_.size() && copies(stages_[i].kind));
         state.cost = saturating_add(state.cost, cost);
         state.copies += cost > 0 ? 1 : 0;
+        state.alone += cost > 0 && !joins ? 1 : 0;
         state.order = to;
     }
 
@@ -173,7 +180,7 @@ private:
         std::map<Order, State> best;
         const auto reach = [&](const State& from, Chosen chosen) {
             State next = from;
-            add(next, merged(chosen.order), stage.before, size_of(stage.dtype));
+            add(next, i, merged(chosen.order), stage.before, size_of(stage.dtype));
             next.order = behind(stage, chosen);
             next.jumps += in_mesh_order(stage, chosen.rotation) ? 0 : 1;
             next.choices.push_back(std::move(chosen));
@@ -183,7 +190,9 @@ private:
         for (const State& state : states) {
             if (!exchanges_blocks(stage.kind)) {
                 const bool lies = cut_out(state.order, taken_by(stage)).has_value();
-                reach(state, {lies ? state.order : row_major(stage.before), rotations(stage).front()});
+                if (lies) reach(state, {state.order, rotations(stage).front()});
+                if (!lies || stage.kind == OperationKind::permute)
+                    reach(state, {row_major(stage.before), rotations(stage).front()});
                 continue;
             }
             for (const Order& body : bodies(i, state))

@@ -21,7 +21,7 @@ constexpr Index devices_of_a_hop = 64;  // looking at so many takes as long as a
 // Beyond so many devices whose tiles no digits describe, a bound counts as so many hops, and a price as so many more.
 constexpr Index few_devices_max = 32;
 constexpr Index hops_of_a_bound = 2;
-constexpr Index hops_of_a_price = 6;
+constexpr Index hops_of_a_price = 12;
 
 struct Node {
     State state;

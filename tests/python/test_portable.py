@@ -130,6 +130,11 @@ class Programs(unittest.TestCase):
         self.assertEqual(len(program), 4)
         self.assertIn("all_to_all [16,4,4] in [[0, 1, 2, 3, 4, 5, 6, 7]]", program.text)
 
+    def test_a_transpose_stands_beside_the_collective_that_copies(self):
+        program = self.moved("a=2,b=2,c=2", "f64[16@c,4,2,16@(a,b)]", "f64[16@(a,c),4,2,16@b]")
+        self.assertEqual([one.kind for one in program.operations],
+                         ["all_to_all", "reshape", "transpose", "permute", "reshape"])
+
     def test_fields_of_sums_and_fills(self):
         scatter = program_of("x=2,y=4", "f32[16,8]{avg:x}", "f32[16@x,8]").operations
         self.assertEqual([one.kind for one in scatter], ["reduce_scatter", "scale"])

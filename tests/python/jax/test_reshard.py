@@ -65,6 +65,14 @@ class Inside(unittest.TestCase):
         self.assertEqual(ours, host.received_bytes)
         self.assertLessEqual(ours, theirs)
 
+    def test_a_permute_replaces_all_to_alls_that_split_a_dimension_too(self):
+        mesh = devices.mesh_of(a=2, b=2, c=2)
+        ends = [devices.named(mesh, None, ("b", "a")), devices.named(mesh, ("a", "b"), "c")]
+        layouts = [named_layout(end, (6144, 1024), X.dtype) for end in ends]
+        host, other = (_program.program(*layouts, hosted).plan for hosted in (True, False))
+        self.assertEqual([step.kind for step in host.steps], ["slice", "permute", "all_to_all"])
+        self.assertEqual([step.kind for step in other.steps], ["view", "slice", "all_to_all", "all_to_all", "view"])
+
     def test_a_plan_that_splits_a_dimension_receives_less_than_xla(self):
         mesh = devices.mesh_of(a=2, b=2, c=2)
         ends = [devices.named(mesh, "a", "b"), devices.named(mesh, "c", None, ("b", "a"))]
