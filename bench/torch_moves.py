@@ -28,7 +28,7 @@ import ranks
 from ranks import Count, dist, dtensor, mesh_of, parse, tile, torch, wanted
 
 import reshard.torch
-from reshard.torch import _choice, _move
+from reshard.torch import _axes, _choice, _move
 from reshard.torch._choice import Settings
 from torch.distributed.tensor import _redistribute
 
@@ -124,7 +124,7 @@ def times_of_pairs(rank, asked):
                 wrong[way] = wrong.get(way, False) or not torch.equal(out, want)
         spec = _move.DTensorSpec(mesh, tuple(to), tensor_meta=x._spec.tensor_meta)
         choice = _move.move_of(x._spec, spec, settings["time"]).choice
-        guess = [prices.seconds(price) for price in (choice.theirs, choice.price)]
+        guess = [prices.seconds(price) for price in (_axes.torch_price(x._spec, spec), choice.price)]
         rows.append((sizes, source, target, {way: values[1:] for way, values in seconds.items()}, wrong, choice.how, guess))
     return rows, prices.json()
 
