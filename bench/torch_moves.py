@@ -7,6 +7,7 @@ reshard.torch beside DTensor's own moves, on processes of a gloo group. PYTHONPA
           last axis is shorter on 4
   models  training steps of a transformer block and of FSDP2 over tensor parallelism
   calls   the cost of a call and of a new plan on a process group that moves nothing
+  plans   the CPU time of new plans of random pairs, and of torch's own planner, whose steps a plan asks for once
 Prices of policy "time" are measured first, on the same ranks. The machine should be quiet: the ranks share its cores."""
 
 import argparse
@@ -230,16 +231,43 @@ def new_plan(x, mesh, to, settings):
     return 1e6 * statistics.median(found)
 
 
+def print_plans(asked):
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+    logging.disable(logging.WARNING)
+    dist.init_process_group("fake", store=FakeStore(), rank=3, world_size=asked.ranks)
+    for sizes in ranks.MESHES[asked.ranks]:
+        reshard.torch._groups.prepare(mesh_of(sizes))
+    rng, found = random.Random(asked.seed), {}
+    for _ in range(asked.pairs):
+        sizes, shape, *words = ranks.draw(rng, asked.ranks)
+        stride = tuple(math.prod(shape[axis + 1:]) for axis in range(len(shape)))
+        meta = reshard.torch._versions.TensorMeta(torch.Size(shape), stride, torch.float32)
+        ends = [_move.DTensorSpec(mesh_of(sizes), tuple(map(parse, one)), tensor_meta=meta) for one in words]
+        seconds = []
+        for plan in (lambda: _axes.torch_price(*ends), lambda: _move._made(*ends, Settings("time"), None)):
+            begin = time.thread_time()
+            plan()
+            seconds.append(time.thread_time() - begin)
+        strided = any(word.startswith("SS") for one in words for word in one)
+        found.setdefault("strided" if strided else f"{len(sizes)} axes", []).append(seconds)
+    for kind, rows in sorted(found.items()):
+        for name, all_of_it in zip(("torch's planner", "a plan beside it"), zip(*rows)):
+            at = sorted(1e3 * one for one in all_of_it)
+            print(f"{kind:8} {len(at):4} pairs, {name:17} median {at[len(at) // 2]:.2f} ms, 95 of 100 {at[len(at) * 95 // 100]:.2f}, "
+                  f"most {at[-1]:.2f}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=("bytes", "times", "models", "calls"))
+    parser.add_argument("table", choices=("bytes", "times", "models", "calls", "plans"))
     parser.add_argument("--ranks", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--pairs", type=int, default=100)
     parser.add_argument("--seed", type=int, default=2)
     parser.add_argument("--small", action="store_true", help="arrays of 256 KiB")
     asked = parser.parse_args()
-    {"bytes": print_bytes, "times": print_times, "models": print_models, "calls": print_calls}[asked.table](asked)
+    tables = {"bytes": print_bytes, "times": print_times, "models": print_models, "calls": print_calls, "plans": print_plans}
+    tables[asked.table](asked)
 
 
 if __name__ == "__main__":
