@@ -3,9 +3,11 @@
 
 reshard.torch beside DTensor's own moves, on processes of a gloo group. PYTHONPATH names the folder of the package. TABLE:
   bytes   random pairs: bytes that the busiest rank receives, beside torch's greedy plan and its plan of least cost
-  times   twelve pairs of 16 MiB, all ways in turn, medians of rounds; every element is compared
+  times   twelve pairs of 16 MiB, all ways in turn, medians of rounds; every element is compared. Meshes are of 8 ranks; their
+          last axis is shorter on 4
   models  training steps of a transformer block and of FSDP2 over tensor parallelism
   calls   the cost of a call and of a new plan on a process group that moves nothing
+  plans   the CPU time of new plans of random pairs, and of torch's own planner, whose steps a plan asks for once
 Prices of policy "time" are measured first, on the same ranks. The machine should be quiet: the ranks share its cores."""
 
 import argparse
@@ -28,7 +30,7 @@ import ranks
 from ranks import Count, dist, dtensor, mesh_of, parse, tile, torch, wanted
 
 import reshard.torch
-from reshard.torch import _choice, _move
+from reshard.torch import _axes, _choice, _move
 from reshard.torch._choice import Settings
 from torch.distributed.tensor import _redistribute
 
@@ -105,7 +107,8 @@ def times_of_pairs(rank, asked):
     rows = []
     for sizes, shape, source, target in PAIRS:
         shape = tuple(max(1, extent // 8) for extent in shape) if asked.small else shape
-        source, target, mesh = source.split(), target.split(), mesh_of(sizes)
+        sizes = (*sizes[:-1], sizes[-1] * asked.ranks // 8)
+        source, target, mesh = source.replace(",4)", f",{sizes[-1]})").split(), target.split(), mesh_of(sizes)
         at, to = mesh.get_coordinate(), [parse(word) for word in target]
         full = torch.arange(math.prod(shape), dtype=torch.float32).remainder_(1 << 12).reshape(shape)
         x, want = dtensor(tile(full, source, sizes, at).contiguous(), mesh, source, shape), wanted(full, source, target, sizes, at)
@@ -124,7 +127,7 @@ def times_of_pairs(rank, asked):
                 wrong[way] = wrong.get(way, False) or not torch.equal(out, want)
         spec = _move.DTensorSpec(mesh, tuple(to), tensor_meta=x._spec.tensor_meta)
         choice = _move.move_of(x._spec, spec, settings["time"]).choice
-        guess = [prices.seconds(price) for price in (choice.theirs, choice.price)]
+        guess = [prices.seconds(price) for price in (_axes.torch_price(x._spec, spec), choice.price)]
         rows.append((sizes, source, target, {way: values[1:] for way, values in seconds.items()}, wrong, choice.how, guess))
     return rows, prices.json()
 
@@ -228,16 +231,43 @@ def new_plan(x, mesh, to, settings):
     return 1e6 * statistics.median(found)
 
 
+def print_plans(asked):
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+    logging.disable(logging.WARNING)
+    dist.init_process_group("fake", store=FakeStore(), rank=3, world_size=asked.ranks)
+    for sizes in ranks.MESHES[asked.ranks]:
+        reshard.torch._groups.prepare(mesh_of(sizes))
+    rng, found = random.Random(asked.seed), {}
+    for _ in range(asked.pairs):
+        sizes, shape, *words = ranks.draw(rng, asked.ranks)
+        stride = tuple(math.prod(shape[axis + 1:]) for axis in range(len(shape)))
+        meta = reshard.torch._versions.TensorMeta(torch.Size(shape), stride, torch.float32)
+        ends = [_move.DTensorSpec(mesh_of(sizes), tuple(map(parse, one)), tensor_meta=meta) for one in words]
+        seconds = []
+        for plan in (lambda: _axes.torch_price(*ends), lambda: _move._made(*ends, Settings("time"), None)):
+            begin = time.thread_time()
+            plan()
+            seconds.append(time.thread_time() - begin)
+        strided = any(word.startswith("SS") for one in words for word in one)
+        found.setdefault("strided" if strided else f"{len(sizes)} axes", []).append(seconds)
+    for kind, rows in sorted(found.items()):
+        for name, all_of_it in zip(("torch's planner", "a plan beside it"), zip(*rows)):
+            at = sorted(1e3 * one for one in all_of_it)
+            print(f"{kind:8} {len(at):4} pairs, {name:17} median {at[len(at) // 2]:.2f} ms, 95 of 100 {at[len(at) * 95 // 100]:.2f}, "
+                  f"most {at[-1]:.2f}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=("bytes", "times", "models", "calls"))
+    parser.add_argument("table", choices=("bytes", "times", "models", "calls", "plans"))
     parser.add_argument("--ranks", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--pairs", type=int, default=100)
     parser.add_argument("--seed", type=int, default=2)
     parser.add_argument("--small", action="store_true", help="arrays of 256 KiB")
     asked = parser.parse_args()
-    {"bytes": print_bytes, "times": print_times, "models": print_models, "calls": print_calls}[asked.table](asked)
+    tables = {"bytes": print_bytes, "times": print_times, "models": print_models, "calls": print_calls, "plans": print_plans}
+    tables[asked.table](asked)
 
 
 if __name__ == "__main__":

@@ -21,11 +21,14 @@ def native_all_to_all(mesh: Any) -> bool:
     return not on_cpus(mesh)
 
 
-def torch_price(source: DTensorSpec, target: DTensorSpec) -> Price:
-    """The price of torch's own steps. Steps that torch may merge count one by one."""
+def torch_price(source: DTensorSpec, target: DTensorSpec) -> Price | None:
+    """The price of torch's own steps; None for a move that torch refuses. Steps that torch may merge count one by one."""
     tile = _Tile(source)
-    for step in transforms(source, target):
-        tile.take(step.mesh_dim, *step.src_dst_placements)
+    try:
+        for step in transforms(source, target):
+            tile.take(step.mesh_dim, *step.src_dst_placements)
+    except Exception:  # the error of torch comes when the move runs
+        return None
     return tile.price()
 
 

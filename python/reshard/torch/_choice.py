@@ -3,7 +3,6 @@ group, since ranks that choose differently wait for each other for ever."""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
 from dataclasses import dataclass, replace
@@ -30,10 +29,9 @@ class Settings:
 class Choice:
     """The answer to a pair of specs. how: program, exchange, "reduce, exchange" or torch. axes: mesh axes
     that take part; the others keep their summands. reductions: what happens before the exchange, up to the spec `middle`.
-    theirs: torch's own price, None if torch cannot make the move. why: why torch moves."""
+    why: why torch moves."""
     how: str
     price: Price | None = None
-    theirs: Price | None = None
     axes: tuple[int, ...] = ()
     operations: tuple[Any, ...] = ()
     reductions: tuple[_axes.Change, ...] = ()
@@ -66,14 +64,13 @@ class _Candidates:
     def __init__(self, source: DTensorSpec, target: DTensorSpec, settings: Settings, memory: int | None) -> None:
         self._source, self._target, self._settings, self._memory = source, target, settings, memory
         self._prices = settings.prices or usual(source.mesh)
-        self._theirs: Price | None = None
         self._found: list[Choice] = []
         self._why = ""
 
     def add_torch(self) -> None:
-        with contextlib.suppress(Exception):  # a move that torch refuses; its own error comes when it runs
-            self._theirs = _axes.torch_price(self._source, self._target)
-            self._found.append(Choice("torch", self._theirs))
+        price = _axes.torch_price(self._source, self._target)
+        if price is not None:
+            self._found.append(Choice("torch", price))
 
     def add_plans(self, one_mesh: bool) -> None:
         source, target, ndim = self._source, self._target, self._source.mesh.ndim
@@ -126,6 +123,8 @@ class _Candidates:
     def _add_reductions(self, axes: list[int] | None, inner: list[int] | None, kept: tuple[int, ...], end: Layout) -> None:
         for middle in itertools.islice(_axes.middles(self._source, self._target), _MIDDLES_MAX):
             changes, price = _axes.reduction(self._source, middle)
+            if not self._may_win(price):
+                continue
             try:
                 between = _specs.layout_of(middle, axes, inner)
                 least = synthesize(between, end, objective="bytes").received_bytes if between != end else 0
@@ -143,24 +142,27 @@ class _Candidates:
             raise InfeasibleError(f"memory is {self._memory} bytes; the move from {self._source} to {self._target} holds at "
                                   f"least {floor} bytes on a device, source and target included")
         if not fits:
-            return Choice("torch", self._theirs, self._theirs, why=self._why or "no plan")
-        key = self._seconds if self._settings.policy == "time" else _bytes
-        chosen = min(fits, key=key)
+            return Choice("torch", why=self._why or "no plan")
+        chosen = min(fits, key=self._key)
         if fits[0].how == "torch" and not self._is_better(chosen, fits[0]):
-            chosen = replace(fits[0], why=self._why or "torch's own way is as good")
-        return replace(chosen, theirs=self._theirs)
+            return replace(fits[0], why=self._why or "torch's own way is as good")
+        return chosen
 
-    def _seconds(self, choice: Choice) -> float:
-        return self._prices.seconds(choice.price)
+    def _may_win(self, begun: Price) -> bool:
+        """True if a way that begins with steps of this price may be chosen. A limit of memory needs the price of every way."""
+        way = Choice("", begun)
+        return self._memory is not None or all(
+            self._is_better(way, one) if one.how == "torch" else self._key(way) < self._key(one) for one in self._found)
+
+    def _key(self, choice: Choice) -> Any:
+        price = choice.price
+        if self._settings.policy == "time":
+            return self._prices.seconds(price)
+        return price.received, len(price.calls), price.peak
 
     def _is_better(self, chosen: Choice, theirs: Choice) -> bool:
-        if self._settings.policy == "time":
-            return self._seconds(chosen) < _FASTER * self._seconds(theirs)
-        return _bytes(chosen) < _bytes(theirs)
-
-
-def _bytes(choice: Choice) -> tuple[int, int, int]:
-    return choice.price.received, len(choice.price.calls), choice.price.peak
+        ours, torchs = self._key(chosen), self._key(theirs)
+        return ours < (_FASTER * torchs if self._settings.policy == "time" else torchs)
 
 
 def _joined(first: Price, second: Price) -> Price:

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 from .. import Error, UnsupportedError, _waste
 from .._waste import Explained
-from . import _everywhere, _specs, _versions
-from ._choice import Choice, Settings, choose
+from . import _axes, _everywhere, _specs, _versions
+from ._choice import Settings, choose
 from ._prices import Price
 
 _OUTSIDE = tuple(str(pathlib.Path(file).parent) + os.sep for file in (_versions.torch.__file__, __file__))
@@ -81,17 +81,17 @@ def _row(source: Any, target: Any, op: str, place: str, times: int) -> tuple[Row
               target=_text(target))
     try:
         with _versions.without_modes():
-            choice: Choice = choose(source, target, _BYTES)
+            choice, theirs = choose(source, target, _BYTES), _axes.torch_price(source, target)
     except Error as error:
         row.problem = str(error).partition("\n")[0]
         return row, None
-    if choice.theirs is not None:
-        row.torch_bytes, row.torch_peak, row.torch_plan = _shown(choice.theirs)
+    if theirs is not None:
+        row.torch_bytes, row.torch_peak, row.torch_plan = _shown(theirs)
     if choice.price is None:
         row.problem = choice.why
-        return row, choice.theirs
+        return row, theirs
     row.bytes, row.peak, row.plan = _shown(choice.price)
-    return row, choice.theirs
+    return row, theirs
 
 
 def _shown(price: Price) -> tuple[int, int, list[str]]:

@@ -3,6 +3,7 @@ DTensor are the same from torch 2.6 to 2.15; all below it changed from release t
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import Any
 
@@ -47,8 +48,15 @@ def reduces_all(mesh: Any) -> bool:
 
 
 def transforms(source: DTensorSpec, target: DTensorSpec) -> list[Any]:
-    """Torch's own steps, one mesh axis each: mesh_dim and src_dst_placements. Errors: the errors of torch's planner."""
-    return moves._gen_transform_infos_non_cached(source, target)
+    """Torch's own steps, one mesh axis each: mesh_dim and src_dst_placements. Torch keeps them under the arguments of its own
+    call, so a move that stays torch's is planned once. Errors: the errors of torch's planner."""
+    return moves._gen_transform_infos(source, target, *_defaults(moves._gen_transform_infos))
+
+
+@functools.lru_cache(maxsize=1)
+def _defaults(planner: Any) -> tuple[None, ...]:
+    """The arguments after the two specs in torch's own call: none before torch 2.10."""
+    return (None,) * ("use_graph_based_transform" in inspect.signature(planner).parameters)
 
 
 def is_tracing() -> bool:

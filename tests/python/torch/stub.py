@@ -108,7 +108,7 @@ _module("torch.distributed", is_initialized=lambda: False, get_backend=lambda: "
 _module("torch.distributed._functional_collectives", AsyncCollectiveTensor=type("AsyncCollectiveTensor", (), {}))
 _module("torch.distributed.tensor", DTensor=type("DTensor", (), {}), Partial=Partial, Replicate=Replicate, Shard=Shard)
 _module("torch.distributed.tensor._redistribute", redistribute_local_tensor=moved_by_torch,
-        _gen_transform_infos_non_cached=_steps, _are_we_tracing=lambda: False)
+        _gen_transform_infos=_steps, _are_we_tracing=lambda: False)
 _module("torch.distributed.tensor._dispatch", redistribute_local_tensor=moved_by_torch)
 _module("torch.distributed.tensor._dtensor_spec", DTensorSpec=DTensorSpec, TensorMeta=TensorMeta)
 _module("torch.distributed.tensor.placement_types", _StridedShard=StridedShard)
