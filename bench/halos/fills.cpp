@@ -1,14 +1,18 @@
 // Fills of a periodic halo with corners, in place: HaloExchange beside five ways to send messages with MPI, beside
 // GHEX, and beside a shared window of MPI-3 with two barriers, with two flags, and with nothing. All run in one launch,
 // take turns, and are checked before they are timed.
-//   mpirun -n 4 halo_fills [EXTENTS HALO ROUNDS]      EXTENTS: 64,64,64
+//   mpirun -n 4 halo_fills [EXTENTS HALO ROUNDS changed]      EXTENTS: 64,64,64
+// With `changed` each rank adds 1 to all cells that other ranks read, before each fill and within its time, as the step
+// of a program does. Without it no cell of a block is ever written, so the neighbours' caches keep them.
 #include <mpi.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/halos/ways.hpp"
@@ -43,6 +47,24 @@ bool is_block(const Setting& setting, std::size_t cell) {
     return inside;
 }
 
+// The cells of a block that other ranks read, as runs: the first cell and the number of cells.
+std::vector<std::pair<std::size_t, std::size_t>> read_by_others(const Setting& setting, std::size_t cells) {
+    const Ints shape = setting.wide();
+    std::vector<std::pair<std::size_t, std::size_t>> runs;
+    for (std::size_t cell = 0; cell < cells; ++cell) {
+        bool is_read = false;
+        for (std::size_t k = shape.size(), rest = cell; k-- > 0; rest /= static_cast<std::size_t>(shape[k])) {
+            const int index = static_cast<int>(rest % static_cast<std::size_t>(shape[k]));
+            const bool at_edge = index < 2 * setting.halo || index >= shape[k] - 2 * setting.halo;
+            is_read = is_read || (setting.grid[k] > 1 && at_edge);
+        }
+        if (!is_read || !is_block(setting, cell)) continue;
+        if (runs.empty() || runs.back().first + runs.back().second != cell) runs.emplace_back(cell, 0);
+        ++runs.back().second;
+    }
+    return runs;
+}
+
 bool check(const Setting& setting, const Contestant& one, std::size_t cells) {
     for (std::size_t cell = 0; cell < cells; ++cell)
         one.array[cell] = is_block(setting, cell) ? wanted(setting, cell) : -1;
@@ -73,15 +95,21 @@ Setting setting_of(int argc, char** argv) {
     return setting;
 }
 
-// All take turns. A first fill that is not timed brings the array of the contestant into the caches.
-void measure(std::vector<Contestant>& all, int rounds) {
+// All take turns. A first fill that is not timed brings the array of the contestant into the caches. `changed` lists
+// runs of cells.
+void measure(std::vector<Contestant>& all, int rounds, std::span<const std::pair<std::size_t, std::size_t>> changed) {
     constexpr int batch = 5;
     for (int round = 0; round < rounds; ++round) {
         for (Contestant& one : all) {
-            one.fill();
+            const auto step = [&] {
+                for (const auto& [begin, cells] : changed)
+                    for (std::size_t i = 0; i < cells; ++i) one.array[begin + i] += 1;
+                one.fill();
+            };
+            step();
             MPI_Barrier(MPI_COMM_WORLD);
             const double begin = MPI_Wtime();
-            for (int i = 0; i < batch; ++i) one.fill();
+            for (int i = 0; i < batch; ++i) step();
             double seconds = (MPI_Wtime() - begin) / batch;
             MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
             one.seconds.push_back(seconds);
@@ -141,7 +169,10 @@ struct Own {
         return HaloExchange::prepare(std::span(&move, 1), backend, {}, {laptop(), way}).value();
     }
     [[nodiscard]] double* array() const { return reinterpret_cast<double*>(memory->bytes().data()); }
-    void fill() const {
+    void fill() {
+        if (!exchange.run(std::span(array(), memory->bytes().size() / sizeof(double)))) MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    void start_and_wait() const {
         const auto ticket = bound->start();
         if (!ticket || !(*ticket)->wait()) MPI_Abort(MPI_COMM_WORLD, 1);
     }
@@ -160,10 +191,12 @@ int run(int argc, char** argv) {
         cells *= static_cast<std::size_t>(setting.wide()[k]);
     }
     const HaloLayout layout = parse_halo_layout(parse_mesh(axes).value(), "f64[" + dims + "]").value();
-    const Own at_once(layout, HaloWay::at_once, *backend, cells);
-    const Own by_dimension(layout, HaloWay::by_dimension, *backend, cells);
+    Own at_once(layout, HaloWay::at_once, *backend, cells);
+    const Own started(layout, HaloWay::at_once, *backend, cells);
+    Own by_dimension(layout, HaloWay::by_dimension, *backend, cells);
     std::vector<Contestant> all;
     all.push_back({"HaloExchange", at_once.array(), [&] { at_once.fill(); }});
+    all.push_back({"start and wait", started.array(), [&] { started.start_and_wait(); }});
     all.push_back({"by dimension", by_dimension.array(), [&] { by_dimension.fill(); }});
     std::vector<std::unique_ptr<Memory>> held;
     const auto add = [&](const char* name, Fill (*make)(const Setting&, double*)) {
@@ -187,11 +220,12 @@ int run(int argc, char** argv) {
         std::printf("%s fills wrong cells\n", one.name.c_str());
         return 1;
     }
-    measure(all, rounds);
+    const bool changed = argc > 4;
+    measure(all, rounds, changed ? read_by_others(setting, cells) : std::vector<std::pair<std::size_t, std::size_t>>());
     double received = static_cast<double>(at_once.exchange.received_bytes());
     MPI_Allreduce(MPI_IN_PLACE, &received, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     if (backend->rank() != 0) return 0;
-    report(all, "f64[" + dims + "] on " + axes);
+    report(all, "f64[" + dims + "] on " + axes + (changed ? ", changed before each fill" : ""));
     std::printf(" a rank receives %.0f bytes\n", received);
     return 0;
 }

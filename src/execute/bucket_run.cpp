@@ -351,6 +351,22 @@ void Executor::RunState::fail(const Error& error) {
     }
 }
 
+bool Executor::RunState::moves_at_once() const {
+    const auto can = [](const AtOnce* one) { return one != nullptr && one->moves_at_once(); };
+    return !at_once.empty() && !failed && !in_flight && Flights::of_this_thread()->empty() &&
+           std::ranges::all_of(at_once, can);
+}
+
+Result<void> Executor::RunState::move_at_once(const Buffers& buffers, const Agreed* agreed) {
+    for (AtOnce* const one : at_once) {
+        auto moved = one->move_at_once(buffers, std::exchange(agreed, nullptr));
+        if (moved) continue;
+        fail(moved.error());
+        return moved;
+    }
+    return {};
+}
+
 Error named(std::string_view call, const Error& error) {
     return {error.code, fmt::format("{}: {}", call, error.message)};
 }

@@ -73,10 +73,15 @@ struct Executor::RunState {
     Error first_error = {};
     std::vector<std::weak_ptr<Prepared>> prepared = {};  ///< all of the list's
     SpareBuckets spare = {};
-    AtOnce* at_once = nullptr;  ///< what moves the one array of the list, if it can do so within one call
+    /// What moves the one array of the list within one call, one after another. Empty or null if that is not possible.
+    std::vector<AtOnce*> at_once = {};
 
     /// Peers that wait in any bucket are told.
     void fail(const Error& error);
+    /// Other runs of this thread must go on during a wait, so then a move needs a run.
+    [[nodiscard]] bool moves_at_once() const;
+    /// pre: moves_at_once, and the buffers fit.
+    Result<void> move_at_once(const Buffers& buffers, const Agreed* agreed);
 };
 
 /// "bind failed: the source of array 0 ..."

@@ -10,8 +10,8 @@
 #include "src/base/apart.hpp"
 #include "src/base/try.hpp"
 #include "src/execute/bucket_run.hpp"
-#include "src/execute/flights.hpp"
 #include "src/execute/lower_list.hpp"
+#include "src/execute/memory_ranges.hpp"
 
 namespace reshard {
 
@@ -154,7 +154,7 @@ Result<Executor> Executor::prepare(const Result<Judged<ListPlan>>& judged, Backe
                                          bucket.prepared.end());
     const bool is_one = executor.plans_.size() == 1 && executor.state_->prepared.size() == 1;
     if (is_one && !memory.donate && executor.workspace_bytes() == 0)
-        executor.state_->at_once = dynamic_cast<AtOnce*>(executor.buckets_.front().prepared.front().get());
+        executor.state_->at_once = {dynamic_cast<AtOnce*>(executor.buckets_.front().prepared.front().get())};
     return executor;
 }
 
@@ -315,30 +315,20 @@ Result<void> Executor::run(const Buffers& buffers) { return run(buffers, nullptr
 Result<void> Executor::run_if(const Buffers& buffers, const Agreed& agreed) { return run(buffers, &agreed); }
 
 Result<void> Executor::run(const Buffers& buffers, const Agreed* agreed) {
-    if (moves_at_once(buffers)) {
-        auto moved = state_->at_once->move_at_once(buffers, agreed);
-        if (!moved) state_->fail(moved.error());
-        return moved;
-    }
+    if (moves_at_once(buffers)) return state_->move_at_once(buffers, agreed);
     RESHARD_TRY(auto& bound, bind(buffers));
     RESHARD_TRY(auto& ticket, agreed == nullptr ? bound->start() : bound->start_if(*agreed));
     return ticket->wait();
 }
 
-// A bind finds the error of buffers that do not fit. Other runs of this thread must go on during a wait, so then the
-// move is a run too.
+// A bind finds the error of buffers that do not fit.
 bool Executor::moves_at_once(const Buffers& buffers) const {
-    const RunState& state = *state_;
-    if (state.at_once == nullptr || state.failed || state.in_flight) return false;
-    const auto fits = [](std::span<const std::byte> bytes, Index needed) {
-        return static_cast<std::uint64_t>(needed) <= bytes.size() && (bytes.data() != nullptr || bytes.empty());
-    };
+    if (!state_->moves_at_once()) return false;
     const RankPlan& plan = plans_.front();
     return fits(buffers.source, plan.source_bytes) && fits(buffers.target, plan.target_bytes) &&
            buffers.donated.empty() &&
            apart(buffers.source.first(static_cast<std::size_t>(plan.source_bytes)),
-                 buffers.target.first(static_cast<std::size_t>(plan.target_bytes))) &&
-           Flights::of_this_thread()->empty() && state.at_once->moves_at_once();
+                 buffers.target.first(static_cast<std::size_t>(plan.target_bytes)));
 }
 
 }  // namespace reshard

@@ -84,6 +84,8 @@ Result<HaloExchange> HaloExchange::prepare(std::span<const HaloMove> moves, Back
         RESHARD_TRY(auto& prepared, backend.prepare(std::move(round)));
         made.state_->rounds.push_back(std::move(prepared));
         made.state_->runs->prepared.push_back(made.state_->rounds.back());
+        if (moves.size() == 1 && !moves.front().source)
+            made.state_->runs->at_once.push_back(dynamic_cast<AtOnce*>(made.state_->rounds.back().get()));
     }
     return made;
 }
@@ -153,6 +155,8 @@ Result<void> HaloExchange::run(Elements array) {
     if (array.dtype && !arrays_.empty() && *array.dtype != arrays_.front().dtype)
         return fail(Code::mismatch, fmt::format("elements of {} were given for an array of {}", name(*array.dtype),
                                                 name(arrays_.front().dtype)));
+    if (state_->runs->moves_at_once() && fits(array.bytes, arrays_.front().target_bytes))
+        return state_->runs->move_at_once({array.bytes, array.bytes, {}}, nullptr);
     const Buffers buffers{{}, array.bytes, {}};
     RESHARD_TRY(auto& bound, bind(std::span(&buffers, 1)));
     RESHARD_TRY(auto& ticket, bound->start());

@@ -17,6 +17,11 @@ struct MemoryRange {
     bool written = false;
 };
 
+/// True if there are `needed` bytes, and they are not null.
+[[nodiscard]] inline bool fits(std::span<const std::byte> bytes, Index needed) {
+    return static_cast<std::uint64_t>(needed) <= bytes.size() && (bytes.data() != nullptr || bytes.empty());
+}
+
 /// Adds the first `needed` of `bytes` to the ranges, under the name of `range`. Adds nothing if none are needed.
 /// Errors: mismatch if there are fewer, or if they are null.
 [[nodiscard]] Result<void> add_range(std::vector<MemoryRange>& ranges, std::span<const std::byte> bytes, Index needed,

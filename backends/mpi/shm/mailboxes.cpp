@@ -156,9 +156,11 @@ bool Mailboxes::all_have(std::uint64_t run, const Presence& own) const {
            std::ranges::all_of(incoming_, [&](const Pair& pair) { return pair.mark_of(run).presence == own; });
 }
 
-void Mailboxes::read(std::uint64_t run, const std::vector<const std::byte*>& sources,
-                     const std::vector<std::byte*>& targets) {
+void Mailboxes::copy_own(const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets) const {
     for (const Part& part : staying_) part.copy.run(sources[part.array], targets[part.array]);
+}
+
+void Mailboxes::read(std::uint64_t run, const std::vector<std::byte*>& targets) {
     for (const Pair& pair : incoming_) {
         for (const Part& part : pair.parts) part.copy.run(pair.box(run) + part.offset, targets[part.array]);
     }

@@ -36,8 +36,10 @@ public:
     [[nodiscard]] const Signals::Wanteds& come_for(std::uint64_t run);
     /// True if all other ranks send to this one and have the presence `own`. pre: all messages of `run` have come.
     [[nodiscard]] bool all_have(std::uint64_t run, const Presence& own) const;
-    /// Copies the messages, and the parts that stay on this rank, to the targets. pre: all messages of `run` have come.
-    void read(std::uint64_t run, const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets);
+    /// Copies the parts that stay on this rank to the targets.
+    void copy_own(const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets) const;
+    /// Copies the messages to the targets. pre: all messages of `run` have come.
+    void read(std::uint64_t run, const std::vector<std::byte*>& targets);
 
 private:
     struct Part {

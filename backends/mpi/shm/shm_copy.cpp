@@ -69,22 +69,22 @@ Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, st
 }
 
 // Non-temporal stores win if the ranks of the node write more than the cache that they share can hold. Mailboxes win if
-// a second copy is cheaper than a barrier. Returns whether they do.
+// a second copy of what ranks receive is cheaper than a barrier. Returns whether they do.
 Result<bool> ShmCopyPlan::choose(MPI_Comm communicator, const PeerRegions& parts, const Options& options) {
-    Index written = 0;
-    for (const auto* some : {&parts.own, &parts.receives}) {
-        for (const PeerRegion& part : *some) written += bytes_of(part.target);
-    }
+    Index received = 0;
+    for (const PeerRegion& part : parts.receives) received += bytes_of(part.target);
+    Index written = received;
+    for (const PeerRegion& part : parts.own) written += bytes_of(part.target);
     const bool fits = Mailboxes::bytes(parts.receives, signals_->size()) <= options.bounce_bytes;
     RESHARD_TRY(const auto& all,
-                reduced(communicator, std::array<Index, 2>{written, fits ? 0 : 1}, MPI_INT64_T, MPI_SUM));
-    store_ = store_for(all.front());
+                reduced(communicator, std::array<Index, 3>{written, received, fits ? 0 : 1}, MPI_INT64_T, MPI_SUM));
+    store_ = store_for(all[0]);
     bounce_store_ = store_;
     if (options.unregistered_buffers == UnregisteredBuffers::bounce) bounce_store_ = Store::cached;
     if (options.unregistered_buffers == UnregisteredBuffers::bounce_nontemporal) bounce_store_ = Store::streaming;
     // If ranks share cores, a wait costs as much as the second copy of some more KiB.
-    const Index worth = signals_->crowded() ? signals_->barrier_bytes() : 2 * signals_->barrier_bytes();
-    return all.front() <= worth && all.back() == 0;
+    const Index barrier = signals_->barrier_bytes();
+    return all[0] <= (signals_->crowded() ? barrier : 2 * barrier) && all[1] < barrier && all[2] == 0;
 }
 
 std::string ShmCopyPlan::describe() const {
@@ -117,14 +117,22 @@ void ShmCopyPlan::Paths::begin(std::size_t arrays, std::size_t ranks) {
 ShmCopy::ShmCopy(ShmCopyPlan& plan, const ShmAddresses& buffers)
     : ShmRun(*plan.signals_, buffers, ++plan.runs_, plan.is_small() ? Ranks() : plan.partners_),
       plan_(plan),
-      phase_(plan.is_small() ? Phase::sending : Phase::entering),
+      phase_(plan.is_small() ? Phase::sending : Phase::keeping),
       paths_(plan.paths_) {}
 
 Result<bool> ShmCopy::next(Slice most) {
     switch (phase_) {
         case Phase::sending:
+        case Phase::sent:
         case Phase::reading:
             return next_of_small(most);
+        case Phase::keeping: {
+            RESHARD_CHECK(buffers_.kept(*plan_.arena_));
+            has_own_ = is_only_pulled();
+            if (has_own_) push();
+            phase_ = Phase::entering;
+            return true;
+        }
         case Phase::entering: {
             RESHARD_CHECK(buffers_.kept(*plan_.arena_));
             const auto there = wait(&SignalLine::entered, run_, plan_.partners_, most);
@@ -159,15 +167,28 @@ Result<bool> ShmCopy::next(Slice most) {
 // The buffers of all sides are where the paths lead. A segment's name is never used again, so equal addresses are the
 // same memory.
 bool ShmCopy::is_resolved() const {
+    if (!is_resolved_here()) return false;
     const std::size_t each = buffers_.addresses.size();
-    if (paths_.addresses.size() != each * (1 + plan_.partners_.size())) return false;
-    if (paths_.own != buffers_.targets || paths_.shadows == buffers_.written_by_peers.empty()) return false;
     auto known = paths_.addresses.begin();
-    if (!std::equal(buffers_.addresses.begin(), buffers_.addresses.end(), known)) return false;
     for (const std::size_t peer : plan_.partners_) {
         known += static_cast<std::ptrdiff_t>(each);
         if (!std::equal(known, known + static_cast<std::ptrdiff_t>(each), &published(peer, 0))) return false;
     }
+    return true;
+}
+
+bool ShmCopy::is_resolved_here() const {
+    const std::size_t each = buffers_.addresses.size();
+    return paths_.addresses.size() == each * (1 + plan_.partners_.size()) && paths_.own == buffers_.targets &&
+           paths_.shadows != buffers_.written_by_peers.empty() &&
+           std::ranges::equal(buffers_.addresses, std::span(paths_.addresses).first(each));
+}
+
+// All peers pull what this rank sends, wherever their buffers are. So the parts that stay on this rank wait for nobody.
+bool ShmCopy::is_only_pulled() const {
+    if (plan_.store_ != Store::cached || !is_resolved_here()) return false;
+    for (std::size_t array = 0; array < plan_.arrays_.size(); ++array)
+        if (plan_.arrays_[array].moves && !is_shared(buffers_.addresses[2 * array])) return false;
     return true;
 }
 
@@ -224,7 +245,7 @@ Result<bool> ShmCopy::resolve(std::size_t peer, std::size_t array) {
 void ShmCopy::send(const Presence& own) {
     if (!std::ranges::all_of(plan_.mailboxes_->free_for(run_), &Signals::Wanted::there)) return;
     plan_.mailboxes_->send(run_, buffers_.sources, own);
-    phase_ = Phase::reading;
+    phase_ = Phase::sent;
 }
 
 bool ShmCopy::all_have(const Presence& own, std::chrono::microseconds most) {
@@ -239,23 +260,31 @@ Result<bool> ShmCopy::next_of_small(Slice most) {
         if (!free || !*free) return free;
         send({});
     }
+    if (phase_ == Phase::sent) {
+        mailboxes.copy_own(buffers_.sources, buffers_.targets);  // while the messages of the peers are on their way
+        phase_ = Phase::reading;
+    }
     const auto come = waiting_.on(mailboxes.come_for(run_), Signals::Need::all, most);
     if (!come || !*come) return come;
-    mailboxes.read(run_, buffers_.sources, buffers_.targets);
+    mailboxes.read(run_, buffers_.targets);
     end();
     return true;
+}
+
+void ShmCopy::push() {
+    for (std::size_t array = 0; array < plan_.arrays_.size(); ++array)
+        if (plan_.arrays_[array].moves)
+            plan_.arrays_[array].push.push(buffers_.sources[array], paths_.targets[array], plan_.store_);
 }
 
 Result<void> ShmCopy::sweep() {
     if (!is_resolved()) RESHARD_CHECK(resolve());
     if (paths_.bounces)
         plan_.bounce_buffers_.restart(paths_.to_stage, paths_.from_stage, paths_.staged, plan_.bounce_store_);
-    for (std::size_t array = 0; array < plan_.arrays_.size(); ++array) {
-        ShmCopyPlan::Array& moved = plan_.arrays_[array];
-        if (!moved.moves) continue;
-        moved.push.push(buffers_.sources[array], paths_.targets[array], plan_.store_);
-        if (paths_.pulls[array] != 0) moved.pull.pull(buffers_.targets[array], paths_.sources[array], plan_.store_);
-    }
+    if (!has_own_) push();
+    for (std::size_t array = 0; array < plan_.arrays_.size(); ++array)
+        if (paths_.pulls[array] != 0)
+            plan_.arrays_[array].pull.pull(buffers_.targets[array], paths_.sources[array], plan_.store_);
     return {};
 }
 

@@ -90,18 +90,22 @@ public:
     [[nodiscard]] bool all_have(const Presence& own, std::chrono::microseconds most) override;
 
 private:
-    enum class Phase { entering, staging, leaving, sending, reading };
+    enum class Phase { keeping, entering, staging, leaving, sending, sent, reading };
 
     Result<bool> next(Slice most) override;
     Result<void> resolve();
     [[nodiscard]] bool is_resolved() const;  // for these buffers
+    [[nodiscard]] bool is_resolved_here() const;
+    [[nodiscard]] bool is_only_pulled() const;
     void remember();
     Result<bool> resolve(std::size_t peer, std::size_t array);  // true if one of the two reads or writes the other's
     Result<bool> next_of_small(Slice most);
+    void push();
     Result<void> sweep();
 
     ShmCopyPlan& plan_;
     Phase phase_;
+    bool has_own_ = false;  // the parts that stay on this rank are copied
     ShmCopyPlan::Paths& paths_;
 };
 

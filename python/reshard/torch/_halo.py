@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -29,7 +30,8 @@ def halo(x: DTensor, width: Width = 1, periodic: Periods = False) -> Any:
         raise UnsupportedError(f"no halo: {why}")
     layout = _specs.layout_of(x._spec)
     widths = tuple(widths_of(x.ndim, width, periodic, layout))
-    return _Fill.apply(x.to_local(), _exchange(layout, widths, x.device_mesh, x.element_size(), epoch()))
+    exchange = _exchange(layout, widths, x.device_mesh, x.element_size(), epoch())
+    return _Linear.apply(x.to_local(), exchange.fill, exchange.sum)
 
 
 class _Round:
@@ -95,23 +97,14 @@ def _nested(rows: numpy.ndarray) -> numpy.ndarray:
     return made
 
 
-class _Fill(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, block: Any, exchange: _Exchange) -> Any:
-        ctx.exchange = exchange
-        return exchange.fill(block)
+class _Linear(torch.autograd.Function):
+    """A linear map. Its gradient is the adjoint, whose gradient is the map again."""
 
     @staticmethod
-    def backward(ctx: Any, grad: Any) -> tuple[Any, None]:
-        return _Sum.apply(grad, ctx.exchange), None
-
-
-class _Sum(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, whole: Any, exchange: _Exchange) -> Any:
-        ctx.exchange = exchange
-        return exchange.sum(whole)
+    def forward(ctx: Any, x: Any, apply: Callable[[Any], Any], adjoint: Callable[[Any], Any]) -> Any:
+        ctx.back = adjoint, apply
+        return apply(x)
 
     @staticmethod
-    def backward(ctx: Any, grad: Any) -> tuple[Any, None]:
-        return _Fill.apply(grad, ctx.exchange), None
+    def backward(ctx: Any, grad: Any) -> tuple[Any, None, None]:
+        return _Linear.apply(grad, *ctx.back), None, None
