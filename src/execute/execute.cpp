@@ -315,7 +315,7 @@ Result<void> Executor::run(const Buffers& buffers) { return run(buffers, nullptr
 Result<void> Executor::run_if(const Buffers& buffers, const Agreed& agreed) { return run(buffers, &agreed); }
 
 Result<void> Executor::run(const Buffers& buffers, const Agreed* agreed) {
-    if (moves_at_once(buffers)) {
+    if (moves_at_once(buffers) && state_->at_once->moves_at_once(agreed != nullptr)) {
         auto moved = state_->at_once->move_at_once(buffers, agreed);
         if (!moved) state_->fail(moved.error());
         return moved;
@@ -338,7 +338,7 @@ bool Executor::moves_at_once(const Buffers& buffers) const {
            buffers.donated.empty() &&
            apart(buffers.source.first(static_cast<std::size_t>(plan.source_bytes)),
                  buffers.target.first(static_cast<std::size_t>(plan.target_bytes))) &&
-           Flights::of_this_thread()->empty() && state.at_once->moves_at_once();
+           Flights::of_this_thread()->empty();
 }
 
 }  // namespace reshard
