@@ -316,17 +316,18 @@ Roll::Verdict Roll::attend(const Letter& own) {
         const bool writes = !at_board_ || !board_->is_open() || Clock::now() - begin > quiet;
         if (writes && !std::exchange(told, true)) post_->send(0, own);
         collect();
-        for (const auto& [rank, letter] : left_) {
-            if (rank != 0 && letter.word != Word::withdrew) continue;
-            if (const auto met = leave_board(own)) return *met;
-            if (letter.word == Word::withdrew) return {fail(Code::backend, std::string(letter.message())), true};
-            if (rank == 0) return {fail(Code::backend, "rank 0 dropped its backend"), true};
-        }
+        // Rank 0 may have answered before it dropped its backend.
         for (const auto& [letter, data] : mail_) {
             if (letter.number != number_) continue;
             if (letter.word == Word::here && !std::exchange(here, true)) until = Clock::now() + timeout_ + grace;
             if (letter.word == Word::withdrew && !given_up) abandon(std::string(letter.message()), false);
             if (letter.word == Word::verdict) return {letter.brought().map([](std::uint64_t) {}), letter.value != 0};
+        }
+        for (const auto& [rank, letter] : left_) {
+            if (rank != 0 && letter.word != Word::withdrew) continue;
+            if (const auto met = leave_board(own)) return *met;
+            if (letter.word == Word::withdrew) return {fail(Code::backend, std::string(letter.message())), true};
+            if (rank == 0) return {fail(Code::backend, "rank 0 dropped its backend"), true};
         }
         const bool in_time = Clock::now() < until;
         if (given_up && !in_time) return *given_up;
