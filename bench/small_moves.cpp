@@ -1,7 +1,7 @@
 // Small moves of rows to columns: the front doors, a kept executor, and MPI's own ways. All contestants run in one
 // launch, in turn, round by round. A time is the slowest rank's. Run it under mpirun on 2, 4 or 8 ranks; it prints a
 // table.
-//   small_moves [ROUNDS [CALLS [BYTES_MAX]]]      tiles of up to 64 KiB a rank by default
+//   small_moves [ROUNDS [CALLS [BYTES_MAX [RANKS_PER_NODE]]]]      tiles of up to 64 KiB a rank by default
 #include <fmt/format.h>
 #include <mpi.h>
 
@@ -249,7 +249,9 @@ int main(int argc, char** argv) {
         using namespace reshard;
         const int rounds = argc > 1 ? std::atoi(argv[1]) : 31;
         const int calls = argc > 2 ? std::atoi(argv[2]) : 200;
-        const auto backend = require(mpi::make_backend(MPI_COMM_WORLD));
+        mpi::Options options;
+        if (argc > 4) options.ranks_per_node = std::atoll(argv[4]);
+        const auto backend = require(mpi::make_backend(MPI_COMM_WORLD, options));
         const Index bytes_max = argc > 3 ? std::atoll(argv[3]) : 65536;
         if (world_rank() == 0) {
             fmt::print(

@@ -9,6 +9,7 @@
 
 #include "backends/baseline/regions_type.hpp"
 #include "backends/mpi/base.hpp"
+#include "backends/mpi/base/standing.hpp"
 #include "backends/mpi/shm/signals.hpp"
 
 namespace reshard::mpi {

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace reshard {
 
@@ -24,6 +26,11 @@ inline constexpr std::chrono::seconds second_try{1};
 /// "2 s" or "250 ms"
 [[nodiscard]] inline std::string in_words(std::chrono::milliseconds time) {
     return time.count() % 1000 == 0 ? fmt::format("{} s", time.count() / 1000) : fmt::format("{} ms", time.count());
+}
+
+/// "rank 3" or "ranks 0, 3"
+[[nodiscard]] inline std::string ranks_in_words(const std::vector<int>& ranks) {
+    return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
 }
 
 }  // namespace reshard

@@ -71,6 +71,7 @@ Result<void> MpiPrepared::make_ways(std::vector<RankPlan> plans, const std::shar
         if (moves_[i] == 0) rest.push_back({i, &plans_[i]});
     }
     if (rest.empty()) return {};
+    RESHARD_CHECK(make_parcels());
     const Index room = staging_bytes_max - (node_ ? node_->held_bytes() : 0);
     return messages_.make({communicator_.get(), &standing_, &nodes, arena, options, room}, rest, plans_.size());
 }
@@ -81,6 +82,18 @@ Result<void> MpiPrepared::vote(bool node) {
     RESHARD_CHECK(all_succeeded(communicator_.get(), {}, plans_.size()));
     if (moves_.empty()) return {};
     RESHARD_ASSIGN(moves_, least(communicator_.get(), std::move(moves_)));
+    return {};
+}
+
+// A small array whose data travel with the agreement of the ranks.
+Result<void> MpiPrepared::make_parcels() {
+    if (!roll_.vote() || plans_.size() != 1) return {};
+    const RankPlan& plan = plans_.front();
+    const Index most = Post::data_bytes_max * size_of_communicator(communicator_.get());
+    const bool small = one_move(plan) != nullptr && std::max(plan.source_bytes, plan.target_bytes) <= most;
+    RESHARD_TRY(const auto& all, least(communicator_.get(), {static_cast<char>(small ? 1 : 0)}));
+    if (all.front() == 0) return {};
+    RESHARD_ASSIGN(parcels_, Parcels::make(communicator_.get(), *one_move(plan)));
     return {};
 }
 
@@ -111,10 +124,23 @@ Result<void> MpiPrepared::begin_node(ShmCopy& run, const Agreed* agreed) {
     return agree;
 }
 
-bool MpiPrepared::moves_at_once() const { return at_once_ && messages_.empty() && Registry::of_process().empty(); }
+bool MpiPrepared::moves_at_once(bool agrees) const {
+    if (parcels_) return agrees;
+    return at_once_ && messages_.empty() && Registry::of_process().empty();
+}
+
+Result<void> MpiPrepared::move_by_letters(const Buffers& buffers, const Agreed& agreed) {
+    parcels_->begin(buffers);
+    roll_.enclose(&*parcels_);
+    auto agree = agreed();
+    roll_.enclose(nullptr);
+    if (agree) parcels_->keep_own();
+    return agree;
+}
 
 // Peers do not reach the buffers of a small move, so it needs no addresses.
 Result<void> MpiPrepared::move_at_once(const Buffers& buffers, const Agreed* agreed) {
+    if (parcels_) return move_by_letters(buffers, *agreed);
     at_once_->sources.front() = buffers.source.data();
     at_once_->targets.front() = buffers.target.data();
     if (!node_->is_small()) RESHARD_CHECK(at_once_->rebind(node_->arena(), std::span(&buffers, 1)));
@@ -143,8 +169,11 @@ public:
         return prepared_.begin_node(node_.emplace(*prepared_.node_, buffers), agreed);
     }
     void begin_messages(std::unique_ptr<Ticket> messages) { messages_ = std::move(messages); }
-    /// Leaves a run that the ranks have not agreed on. Nobody waits for its end.
-    void take_back() { node_.reset(); }
+    /// Leaves a run that the ranks have not agreed on, or that is over. Nobody waits for its end.
+    void take_back() {
+        node_.reset();
+        reported_ = true;
+    }
 
     ~BothRuns() override {
         while (node_) advance_node(long_slice);
@@ -220,6 +249,7 @@ public:
 
 private:
     Result<void> bind_messages(std::span<const Buffers> buffers) {
+        if (buffers.size() == 1) one_ = buffers.front();
         if (prepared_.messages_.empty()) return {};
         RESHARD_ASSIGN(messages_, prepared_.messages_.bind(buffers));
         return {};
@@ -228,6 +258,12 @@ private:
     // In a node a rank announces its run before it agrees, so the agreement is the first meeting of the run too.
     // Messages may write a target, so they begin after it.
     Result<std::unique_ptr<Ticket>> begin(const Agreed* agreed) {
+        if (prepared_.parcels_ && agreed != nullptr) {
+            RESHARD_CHECK(prepared_.move_by_letters(*one_, *agreed));
+            auto over = std::make_unique<BothRuns>(prepared_, node_seconds_);
+            over->take_back();
+            return over;
+        }
         if (prepared_.node_) {
             RESHARD_CHECK(node_buffers_.renew(prepared_.node_->arena()));
         }
@@ -262,6 +298,7 @@ private:
     }
 
     MpiPrepared& prepared_;
+    std::optional<Buffers> one_;  // of the only array
     ShmAddresses node_buffers_;
     std::unique_ptr<MessageBound> messages_;
     double node_seconds_ = 0;

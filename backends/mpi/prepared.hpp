@@ -1,8 +1,9 @@
 // A prepared list of arrays. It decides which arrays move through shared memory and which by messages, and runs both.
 #pragma once
 
-#include "backends/mpi/base/roll.hpp"
+#include "backends/mpi/base/standing.hpp"
 #include "backends/mpi/messages/messages.hpp"
+#include "backends/mpi/messages/parcels.hpp"
 #include "backends/mpi/shm/shm_copy.hpp"
 #include "src/execute/rebindable.hpp"
 
@@ -27,8 +28,9 @@ public:
     Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override;
     void abandon(const Error& why) override;
     void report_failure(const Error& why) override;
-    /// One array in a node, if no memory is registered: a run keeps such memory registered.
-    [[nodiscard]] bool moves_at_once() const override;
+    /// One array in a node, if no memory is registered: a run keeps such memory registered. Or a small array between
+    /// nodes, if the ranks agree.
+    [[nodiscard]] bool moves_at_once(bool agrees) const override;
     Result<void> move_at_once(const Buffers& buffers, const Agreed* agreed) override;
 
 private:
@@ -36,6 +38,8 @@ private:
     friend class MpiBound;
 
     void begin_run();
+    /// A move whose data travel with the agreement. After it nothing can fail.
+    Result<void> move_by_letters(const Buffers& buffers, const Agreed& agreed);
     /// Announces the part inside the node to the peers. `agreed` is null, or lets the ranks agree. The messages of a
     /// small part are sent at once, and say that this rank has come to agree.
     Result<void> begin_node(ShmCopy& run, const Agreed* agreed);
@@ -43,6 +47,7 @@ private:
     Result<void> make_ways(std::vector<RankPlan> plans, const std::shared_ptr<Arena>& arena, const NodeMap& nodes,
                            const Options& options, Index staging_bytes_max);
     Result<void> vote(bool node);
+    Result<void> make_parcels();
 
     Communicator communicator_;
     Roll& roll_;
@@ -53,6 +58,7 @@ private:
     std::vector<char> moves_;            // per array: through shared memory
     std::unique_ptr<ShmCopyPlan> node_;  // null if none does
     Messages messages_;
+    std::optional<Parcels> parcels_;  // of runs that agree, if the ranks vote
     std::vector<Signals*> signals_;
     std::optional<ShmAddresses> at_once_;  // of a move within one call; of one array in a node
     bool excused_ = false;

@@ -101,7 +101,7 @@ private:
     };
     Executor() = default;
     [[nodiscard]] Result<void> run(const Buffers& buffers, const Agreed* agreed);
-    [[nodiscard]] bool moves_at_once(const Buffers& buffers) const;
+    [[nodiscard]] bool moves_at_once(const Buffers& buffers, bool agrees) const;
     [[nodiscard]] Result<std::unique_ptr<Bound>> bind_buckets(std::size_t first, std::size_t count,
                                                               std::span<const std::size_t> arrays,
                                                               std::span<const Buffers> buffers);

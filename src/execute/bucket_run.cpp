@@ -351,8 +351,8 @@ void Executor::RunState::fail(const Error& error) {
     }
 }
 
-bool Executor::RunState::moves_at_once() const {
-    const auto can = [](const AtOnce* one) { return one != nullptr && one->moves_at_once(); };
+bool Executor::RunState::moves_at_once(bool agrees) const {
+    const auto can = [&](const AtOnce* one) { return one != nullptr && one->moves_at_once(agrees); };
     return !at_once.empty() && !failed && !in_flight && Flights::of_this_thread()->empty() &&
            std::ranges::all_of(at_once, can);
 }

@@ -79,7 +79,7 @@ struct Executor::RunState {
     /// Peers that wait in any bucket are told.
     void fail(const Error& error);
     /// Other runs of this thread must go on during a wait, so then a move needs a run.
-    [[nodiscard]] bool moves_at_once() const;
+    [[nodiscard]] bool moves_at_once(bool agrees) const;
     /// pre: moves_at_once, and the buffers fit.
     Result<void> move_at_once(const Buffers& buffers, const Agreed* agreed);
 };

@@ -315,15 +315,15 @@ Result<void> Executor::run(const Buffers& buffers) { return run(buffers, nullptr
 Result<void> Executor::run_if(const Buffers& buffers, const Agreed& agreed) { return run(buffers, &agreed); }
 
 Result<void> Executor::run(const Buffers& buffers, const Agreed* agreed) {
-    if (moves_at_once(buffers)) return state_->move_at_once(buffers, agreed);
+    if (moves_at_once(buffers, agreed != nullptr)) return state_->move_at_once(buffers, agreed);
     RESHARD_TRY(auto& bound, bind(buffers));
     RESHARD_TRY(auto& ticket, agreed == nullptr ? bound->start() : bound->start_if(*agreed));
     return ticket->wait();
 }
 
 // A bind finds the error of buffers that do not fit.
-bool Executor::moves_at_once(const Buffers& buffers) const {
-    if (!state_->moves_at_once()) return false;
+bool Executor::moves_at_once(const Buffers& buffers, bool agrees) const {
+    if (!state_->moves_at_once(agrees)) return false;
     const RankPlan& plan = plans_.front();
     return fits(buffers.source, plan.source_bytes) && fits(buffers.target, plan.target_bytes) &&
            buffers.donated.empty() &&

@@ -155,7 +155,7 @@ Result<void> HaloExchange::run(Elements array) {
     if (array.dtype && !arrays_.empty() && *array.dtype != arrays_.front().dtype)
         return fail(Code::mismatch, fmt::format("elements of {} were given for an array of {}", name(*array.dtype),
                                                 name(arrays_.front().dtype)));
-    if (state_->runs->moves_at_once() && fits(array.bytes, arrays_.front().target_bytes))
+    if (state_->runs->moves_at_once(false) && fits(array.bytes, arrays_.front().target_bytes))
         return state_->runs->move_at_once({array.bytes, array.bytes, {}}, nullptr);
     const Buffers buffers{{}, array.bytes, {}};
     RESHARD_TRY(auto& bound, bind(std::span(&buffers, 1)));

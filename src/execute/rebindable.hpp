@@ -20,8 +20,8 @@ public:
 class AtOnce {
 public:
     virtual ~AtOnce() = default;
-    /// False if the next move needs a run. Ranks may differ in this.
-    [[nodiscard]] virtual bool moves_at_once() const = 0;
+    /// False if the next move needs a run. `agrees`: the ranks agree before it. Ranks may differ in this.
+    [[nodiscard]] virtual bool moves_at_once(bool agrees) const = 0;
     /// A run from start to end. If `agreed` is not null, it begins as Bound::start_if. An interrupt ends the wait.
     /// Errors: as a run; then the caller abandons the Prepared. pre: moves_at_once, and no run is in flight.
     virtual Result<void> move_at_once(const Buffers& buffers, const Agreed* agreed) = 0;

@@ -1,6 +1,8 @@
 #include "backends/mpi/base/post.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 
 #include "backends/mpi/base/polled.hpp"
 #include "src/base/try.hpp"
@@ -9,6 +11,17 @@ namespace reshard::mpi {
 namespace {
 
 constexpr int letter_tag = 0;
+constexpr std::size_t text_offset = offsetof(Letter, text);
+
+Mail opened(std::vector<std::byte> message) {
+    Mail mail;
+    const auto text = message.begin() + static_cast<std::ptrdiff_t>(text_offset);
+    const auto data = std::find(text, message.end(), std::byte{0}) + 1;
+    std::memcpy(&mail.letter, message.data(), static_cast<std::size_t>(data - message.begin()));
+    message.erase(message.begin(), data);
+    mail.data = std::move(message);
+    return mail;
+}
 
 // One for the process, never freed: a letter may arrive as long as MPI runs.
 struct Posts {
@@ -93,10 +106,15 @@ void Post::close_backend(std::uint64_t backend) {
     poll();
 }
 
-void Post::send(int to, const Letter& letter) {
+// A message is the letter up to the end of its text, and the data.
+void Post::send(int to, const Letter& letter, std::span<const std::byte> data) {
     const std::lock_guard lock(mutex_);
-    auto& [request, kept] = sent_.emplace_back(MPI_REQUEST_NULL, std::make_unique<Letter>(letter));
-    MPI_Isend(kept.get(), sizeof *kept, MPI_BYTE, to, letter_tag, communicator_.get(), &request);
+    const std::size_t head = text_offset + letter.message().size() + 1;
+    auto& [request, message] = sent_.emplace_back(MPI_REQUEST_NULL, std::vector<std::byte>(head + data.size()));
+    std::memcpy(message.data(), &letter, head);
+    std::ranges::copy(data, message.begin() + static_cast<std::ptrdiff_t>(head));
+    MPI_Isend(message.data(), static_cast<int>(message.size()), MPI_BYTE, to, letter_tag, communicator_.get(),
+              &request);
     std::erase_if(sent_, [](auto& one) {
         int done = 0;
         return MPI_Test(&one.first, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
@@ -109,19 +127,22 @@ void Post::poll() {
         MPI_Status status{};
         if (MPI_Iprobe(MPI_ANY_SOURCE, letter_tag, communicator_.get(), &come, &status) != MPI_SUCCESS) return;
         if (come == 0) break;
-        Letter letter;
-        const int code = MPI_Recv(&letter, sizeof letter, MPI_BYTE, status.MPI_SOURCE, letter_tag, communicator_.get(),
+        int bytes = 0;
+        MPI_Get_count(&status, MPI_BYTE, &bytes);
+        std::vector<std::byte> message(static_cast<std::size_t>(bytes));
+        const int code = MPI_Recv(message.data(), bytes, MPI_BYTE, status.MPI_SOURCE, letter_tag, communicator_.get(),
                                   MPI_STATUS_IGNORE);
         if (code != MPI_SUCCESS) return;
-        take(letter);
+        take(opened(std::move(message)));
         any = true;
     }
     if (any) free_estates();
 }
 
-void Post::take(const Letter& letter) {
+void Post::take(Mail mail) {
+    const Letter& letter = mail.letter;
     if (letter.word < Word::failed) {
-        if (!closed_.contains(letter.backend)) calls_[letter.backend].push_back(letter);
+        if (!closed_.contains(letter.backend)) calls_[letter.backend].push_back(std::move(mail));
         return;
     }
     const ExecutorKey key{letter.backend, letter.number};
@@ -137,11 +158,11 @@ void Post::take(const Letter& letter) {
     notices[letter.rank] = {letter, Clock::now()};
 }
 
-std::vector<Letter> Post::calls(std::uint64_t backend) {
+std::vector<Mail> Post::calls(std::uint64_t backend) {
     const std::lock_guard lock(mutex_);
     poll();
     const auto found = calls_.find(backend);
-    return found == calls_.end() ? std::vector<Letter>() : std::exchange(found->second, {});
+    return found == calls_.end() ? std::vector<Mail>() : std::exchange(found->second, {});
 }
 
 std::map<int, Post::Notice> Post::notices(const ExecutorKey& key) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -49,6 +50,12 @@ struct Letter {
     void write(const Result<std::uint64_t>& brought);
 };
 
+/// A letter, and the data that came with it.
+struct Mail {
+    Letter letter;
+    std::vector<std::byte> data;
+};
+
 /// The backend's and the call's number that prepared it.
 using ExecutorKey = std::pair<std::uint64_t, std::uint64_t>;
 
@@ -74,11 +81,15 @@ public:
     [[nodiscard]] std::uint64_t next_backend();
     void close_backend(std::uint64_t backend);  ///< letters to it are thrown away from now on
 
-    /// Does not block.
-    void send(int to, const Letter& letter);
+    /// The most data that may go with a letter. MPI sends so much at once, also in a node, so that a letter is received
+    /// even if its sender calls MPI no more.
+    static constexpr Index data_bytes_max = 3584;
+
+    /// Does not block. Copies the data.
+    void send(int to, const Letter& letter, std::span<const std::byte> data = {});
 
     /// The letters of a backend's calls, in the order of arrival.
-    [[nodiscard]] std::vector<Letter> calls(std::uint64_t backend);
+    [[nodiscard]] std::vector<Mail> calls(std::uint64_t backend);
 
     struct Notice {
         Letter letter;
@@ -96,17 +107,17 @@ private:
     };
     // pre of all: the mutex is held.
     void poll();
-    void take(const Letter& letter);
+    void take(Mail mail);
     void free_estates();
 
     std::mutex mutex_;
     Communicator communicator_;
     std::uint64_t backends_ = 0;
-    std::set<std::uint64_t> closed_;                      // backends
-    std::map<std::uint64_t, std::vector<Letter>> calls_;  // by backend
-    std::map<std::uint64_t, std::uint64_t> opened_;       // by backend, the last executor
-    std::map<ExecutorKey, Executor> executors_;           // open, to be opened, or with an estate
-    std::vector<std::pair<MPI_Request, std::unique_ptr<Letter>>> sent_;
+    std::set<std::uint64_t> closed_;                    // backends
+    std::map<std::uint64_t, std::vector<Mail>> calls_;  // by backend
+    std::map<std::uint64_t, std::uint64_t> opened_;     // by backend, the last executor
+    std::map<ExecutorKey, Executor> executors_;         // open, to be opened, or with an estate
+    std::vector<std::pair<MPI_Request, std::vector<std::byte>>> sent_;
 };
 
 }  // namespace reshard::mpi

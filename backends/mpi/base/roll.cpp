@@ -1,7 +1,6 @@
 #include "backends/mpi/base/roll.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -38,10 +37,6 @@ Result<bool> done_within(MPI_Request& request, Clock::time_point until) {
 
 std::string interrupted(const Letter& own) {
     return fmt::format("rank {} was interrupted in {}", own.rank, name(own.call));
-}
-
-std::string in_list(const std::vector<int>& ranks) {
-    return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
 }
 
 }  // namespace
@@ -88,7 +83,7 @@ Result<std::unique_ptr<Roll>> Roll::make(MPI_Comm communicator, std::chrono::mil
 Roll::~Roll() {
     if (!usable()) return;
     const Letter gone = letter(Word::gone);
-    if (rank_ == 0)
+    if (rank_ == 0 || vote())
         send_all(gone);
     else
         post_->send(0, gone);
@@ -127,6 +122,7 @@ Result<void> Roll::meet(Call call, const Result<std::uint64_t>& own) {
 // A rank that was interrupted waits for nobody, so it does not come to the board. Runs of this thread that are in
 // flight must go on meanwhile, and only letters look after them.
 Roll::Verdict Roll::meet(const Letter& own) {
+    if (vote()) return vote(own);
     at_board_ = false;
     if (board_ && own.code >= 0 && Interrupt::raised())
         static_cast<void>(board_->close(number_));
@@ -158,13 +154,83 @@ std::optional<Roll::Verdict> Roll::leave_board(const Letter& own) const {
 
 // Letters of calls to come are kept: a call that has failed is over for the others before the last rank comes to it.
 void Roll::collect() {
-    std::erase_if(mail_, [&](const Letter& letter) { return letter.number < number_; });
-    for (const Letter& letter : post_->calls(backend_)) {
+    std::erase_if(mail_, [&](const Mail& mail) { return mail.letter.number < number_; });
+    for (Mail& mail : post_->calls(backend_)) {
+        const Letter& letter = mail.letter;
         if (letter.word == Word::gone || (letter.word == Word::withdrew && letter.value != 0))
-            left_[letter.rank] = letter;
+            left_.emplace(letter.rank, letter);
         else if (letter.number >= number_)
-            mail_.push_back(letter);
+            mail_.push_back(std::move(mail));
     }
+}
+
+// Each rank writes its letter to all others, and compares the letters of all. A rank that gives up says so to all,
+// since a rank that comes later must not write its letter then. For a moment longer the rank takes letters that are on
+// their way: if all have written, all agree.
+Roll::Verdict Roll::vote(const Letter& own) {
+    auto until = Clock::now() + timeout_;
+    bool written = false;
+    std::optional<Verdict> given_up;
+    const auto give_up = [&](std::string_view why, bool last) {
+        given_up = {fail(Code::backend, std::string(why)), last};
+        until = Clock::now() + last_word;
+    };
+    for (Pace pace;; pace.rest()) {
+        const auto now = Clock::now();
+        collect();
+        std::map<int, const Mail*> come;
+        for (const Mail& mail : mail_) {
+            if (mail.letter.number != number_) continue;
+            if (mail.letter.word == Word::arrived) come.emplace(mail.letter.rank, &mail);
+            if (mail.letter.word == Word::withdrew && !given_up) give_up(mail.letter.message(), false);
+        }
+        for (const auto& [rank, letter] : left_) {
+            const bool withdrew = letter.word == Word::withdrew;
+            if (withdrew && letter.number < number_) return {fail(Code::backend, std::string(letter.message())), true};
+            if (withdrew && letter.number == number_ && !given_up) give_up(letter.message(), true);
+            if (!withdrew && !come.contains(rank))
+                return {fail(Code::backend, fmt::format("rank {} dropped its backend", rank)), true};
+        }
+        const bool interrupted_now = Interrupt::raised() && !given_up;
+        if (!written && !given_up && !interrupted_now) {
+            for (int k = 1; k < size_; ++k) {
+                const int rank = (rank_ + k) % size_;
+                const bool encloses = enclosure_ != nullptr && own.code < 0;
+                post_->send(rank, own, encloses ? enclosure_->to(rank) : std::span<const std::byte>());
+            }
+            written = true;
+        }
+        if (written && std::ssize(come) + 1 == size_) return count(own, come);
+        if (given_up && (!written || now >= until)) return *given_up;
+        if (given_up || (!interrupted_now && now < until)) continue;
+        if (interrupted_now && !own.brought()) return {own.brought().map([](std::uint64_t) {})};
+        std::vector<int> missing;
+        for (int rank = 0; rank < size_; ++rank) {
+            if (rank != rank_ && !come.contains(rank)) missing.push_back(rank);
+        }
+        const std::string why = interrupted_now
+                                    ? interrupted(own)
+                                    : fmt::format("{} did not come to {} within {}", ranks_in_words(missing),
+                                                  name(own.call), in_words(timeout_));
+        withdraw(why, !interrupted_now);
+        give_up(why, !interrupted_now);
+    }
+}
+
+Roll::Verdict Roll::count(const Letter& own, const std::map<int, const Mail*>& come) {
+    const bool agree = own.code < 0 && std::ranges::all_of(come, [&](const auto& one) {
+                           const Letter& theirs = one.second->letter;
+                           return theirs.code < 0 && theirs.value == own.value && theirs.call == own.call;
+                       });
+    if (!agree) {
+        std::map<int, Letter> all{{rank_, own}};
+        for (const auto& [rank, mail] : come) all.emplace(rank, mail->letter);
+        return compare(all);
+    }
+    if (enclosure_ != nullptr) {
+        for (const auto& [rank, mail] : come) enclosure_->take(rank, mail->data);
+    }
+    return {};
 }
 
 Roll::Verdict Roll::preside(const Letter& own) {
@@ -175,7 +241,7 @@ Roll::Verdict Roll::preside(const Letter& own) {
     for (Pace pace;; pace.rest()) {
         if (const auto met = on_board(own, std::chrono::microseconds(0))) return *met;
         collect();
-        for (const Letter& letter : mail_) {
+        for (const auto& [letter, data] : mail_) {
             if (letter.number != number_) continue;
             if (letter.word == Word::arrived) come[letter.rank] = letter;
             if (letter.word == Word::withdrew) withdrew = letter;
@@ -216,8 +282,8 @@ std::optional<Roll::Verdict> Roll::judge(const std::map<int, Letter>& come, bool
         const bool at_board = at_board_ && board_->has_come(rank, number_);
         if (!come.contains(rank) && !at_board) missing.push_back(rank);
     }
-    return last(
-        fmt::format("{} did not come to {} within {}", in_list(missing), name(come.at(0).call), in_words(timeout_)));
+    return last(fmt::format("{} did not come to {} within {}", ranks_in_words(missing), name(come.at(0).call),
+                            in_words(timeout_)));
 }
 
 Roll::Verdict Roll::compare(const std::map<int, Letter>& come) const {
@@ -250,17 +316,18 @@ Roll::Verdict Roll::attend(const Letter& own) {
         const bool writes = !at_board_ || !board_->is_open() || Clock::now() - begin > quiet;
         if (writes && !std::exchange(told, true)) post_->send(0, own);
         collect();
+        // Rank 0 may have answered before it dropped its backend.
+        for (const auto& [letter, data] : mail_) {
+            if (letter.number != number_) continue;
+            if (letter.word == Word::here && !std::exchange(here, true)) until = Clock::now() + timeout_ + grace;
+            if (letter.word == Word::withdrew && !given_up) abandon(std::string(letter.message()), false);
+            if (letter.word == Word::verdict) return {letter.brought().map([](std::uint64_t) {}), letter.value != 0};
+        }
         for (const auto& [rank, letter] : left_) {
             if (rank != 0 && letter.word != Word::withdrew) continue;
             if (const auto met = leave_board(own)) return *met;
             if (letter.word == Word::withdrew) return {fail(Code::backend, std::string(letter.message())), true};
             if (rank == 0) return {fail(Code::backend, "rank 0 dropped its backend"), true};
-        }
-        for (const Letter& letter : mail_) {
-            if (letter.number != number_) continue;
-            if (letter.word == Word::here && !std::exchange(here, true)) until = Clock::now() + timeout_ + grace;
-            if (letter.word == Word::withdrew && !given_up) abandon(std::string(letter.message()), false);
-            if (letter.word == Word::verdict) return {letter.brought().map([](std::uint64_t) {}), letter.value != 0};
         }
         const bool in_time = Clock::now() < until;
         if (given_up && !in_time) return *given_up;
@@ -302,77 +369,6 @@ void Roll::withdraw(const std::string& why, bool last) {
     withdrew.value = last ? 1 : 0;
     withdrew.write(why);
     send_all(withdrew);
-}
-
-Standing::Standing(const Roll& roll) : post_(roll.post()), key_(roll.key()), rank_(roll.rank()) {
-    post_->open_executor(key_);
-}
-
-Standing::~Standing() {
-    if (!usable()) return;
-    if (!failed_) send(Word::dropped, runs_);
-    post_->close_executor(key_, {std::move(communicators_), peers_, runs_, !failed_});
-}
-
-void Standing::send(Word word, std::uint64_t runs, std::string_view text) const {
-    Letter letter;
-    letter.word = word;
-    letter.rank = rank_;
-    letter.backend = key_.first;
-    letter.number = key_.second;
-    letter.value = runs;
-    letter.write(text);
-    for (const int peer : peers_) post_->send(peer, letter);
-}
-
-void Standing::start() {
-    ++runs_;
-    if (std::exchange(excused_, false)) send(Word::started, runs_);
-}
-
-void Standing::finish() { finished_ = runs_; }
-
-void Standing::abandon(const Error& why) {
-    fail();
-    if (std::exchange(told_, true) || !usable()) return;
-    send(Word::failed, finished_ + 1, why.message);
-}
-
-void Standing::report_failure(const Error& why) {
-    if (failed_ || !usable()) return;
-    excused_ = true;
-    send(Word::excused, runs_, why.message);
-}
-
-std::string Standing::missing(const std::set<int>& awaited) const {
-    const auto notices = post_->notices(key_);
-    std::vector<int> others;
-    std::vector<int> first;
-    for (const int peer : peers_) {
-        const auto notice = notices.find(peer);
-        if (notice != notices.end() && notice->second.letter.word == Word::waiting &&
-            notice->second.letter.value >= runs_)
-            continue;
-        (awaited.contains(peer) ? first : others).push_back(peer);
-    }
-    if (first.empty()) first = others.empty() ? std::vector<int>(awaited.begin(), awaited.end()) : others;
-    return in_list(first);
-}
-
-// A failure in a run that the peer began before is still on its way to this rank. A peer cannot fail runs that it has
-// finished.
-std::optional<std::string> Standing::trouble(const std::set<int>& awaited) const {
-    for (const auto& [rank, notice] : post_->notices(key_)) {
-        const Letter& letter = notice.letter;
-        if (!awaited.contains(rank)) continue;
-        if (letter.word == Word::failed && letter.value <= runs_)
-            return fmt::format("rank {} failed: {}", rank, letter.message());
-        if (letter.value >= runs_) continue;
-        if (letter.word == Word::dropped) return fmt::format("rank {} dropped its executor", rank);
-        if (letter.word == Word::excused && Clock::now() - notice.heard > second_try)
-            return fmt::format("rank {}: {}", rank, letter.message());
-    }
-    return std::nullopt;
 }
 
 }  // namespace reshard::mpi

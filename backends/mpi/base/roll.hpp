@@ -1,5 +1,4 @@
-// The attendance of ranks at collective calls, and the state of an executor on each rank. Every wait ends in time, and
-// its error names the missing ranks.
+// The attendance of ranks at collective calls. Every wait ends in time, and its error names the missing ranks.
 #pragma once
 
 #include <optional>
@@ -18,8 +17,18 @@ enum class Call : std::int32_t { agree, prepare };
 [[nodiscard]] Result<void> all_come(MPI_Comm communicator, const Result<void>& own, std::string_view call,
                                     std::chrono::milliseconds timeout);
 
-/// The roll of one backend. Ranks meet at rank 0, and a rank that is missing after the timeout is named to all. Ranks
-/// of one node meet at a board instead, as long as it is open. Blocking calls may follow a call that is well.
+/// Data that travel with this rank's letters to the others. A rank takes the data of its peers when all ranks agree.
+class Enclosure {
+public:
+    virtual ~Enclosure() = default;
+    /// For this rank; Post::data_bytes_max at most. Stays valid until the next call.
+    [[nodiscard]] virtual std::span<const std::byte> to(int rank) = 0;
+    virtual void take(int rank, std::span<const std::byte> data) = 0;
+};
+
+/// The roll of one backend. A rank that is missing after the timeout is named to all. Ranks of one node meet at a
+/// board, as long as it is open. Few ranks of several nodes write to each other; many ranks meet at rank 0. Blocking
+/// calls may follow a call that is well.
 class Roll : NonCopyable {
 public:
     /// Collective.
@@ -38,6 +47,11 @@ public:
     /// Null: none.
     void send_with(Carrier* carrier) { carrier_ = carrier; }
 
+    /// True if ranks write to each other. The same on all ranks.
+    [[nodiscard]] bool vote() const { return !board_ && size_ <= voters_max; }
+    /// Data for the next call. pre: the ranks vote, and all enclose data if they bring the same value. Null: none.
+    void enclose(Enclosure* enclosure) { enclosure_ = enclosure; }
+
     /// The outcome of the last call for all ranks, after they have met. Errors: backend if this rank or another one was
     /// interrupted; all ranks get the error, and later calls fail.
     [[nodiscard]] Result<void> trouble();
@@ -48,6 +62,9 @@ public:
     [[nodiscard]] int rank() const { return rank_; }
 
 private:
+    // With more ranks, two messages of each rank to and from rank 0 are fewer than one of each rank to each other one.
+    static constexpr int voters_max = 16;
+
     Roll() = default;
     struct Verdict {
         Result<void> on_all = {};
@@ -57,6 +74,8 @@ private:
     void send_all(const Letter& letter) const;
     void withdraw(const std::string& why, bool last);  // tells all
     void collect();
+    Verdict vote(const Letter& own);
+    [[nodiscard]] Verdict count(const Letter& own, const std::map<int, const Mail*>& come);
     Verdict meet(const Letter& own);
     [[nodiscard]] std::optional<Verdict> on_board(const Letter& own, std::chrono::microseconds most) const;
     [[nodiscard]] std::optional<Verdict> leave_board(const Letter& own) const;
@@ -68,6 +87,7 @@ private:
     std::shared_ptr<Post> post_;
     std::unique_ptr<Board> board_;  // null: ranks meet by letters only
     Carrier* carrier_ = nullptr;
+    Enclosure* enclosure_ = nullptr;
     bool at_board_ = false;  // this rank came to the current call there
     std::chrono::milliseconds timeout_{};
     int rank_ = 0;
@@ -75,54 +95,8 @@ private:
     std::uint64_t backend_ = 0;
     std::uint64_t number_ = 0;    // of calls
     std::map<int, Letter> left_;  // ranks that dropped the backend, or withdrew from all calls
-    std::vector<Letter> mail_;    // other letters, of this call and of those to come
+    std::vector<Mail> mail_;      // other letters, of this call and of those to come
     std::optional<Error> broken_;
-};
-
-/// A rank in one executor, and its knowledge of its peers there. Its peers are the ranks that send messages to it or
-/// get messages from it.
-class Standing : NonCopyable {
-public:
-    /// The executor that the last call to prepare makes.
-    explicit Standing(const Roll& roll);
-    ~Standing();  ///< tells the peers that it was dropped
-
-    void meet(std::vector<int> peers) { peers_ = std::move(peers); }
-    /// Freed when no peer can send on it any more.
-    void own(Communicator communicator) { communicators_.push_back(std::move(communicator)); }
-
-    void start();   ///< one run more
-    void finish();  ///< it went well
-    /// What is left of the run is given up; then its peers are told, when none of their messages is received any more.
-    void fail() { failed_ = true; }
-    void abandon(const Error& why);
-    void report_failure(const Error& why);
-    [[nodiscard]] bool failed() const { return failed_; }
-    [[nodiscard]] bool alone() const { return peers_.empty(); }
-
-    /// This rank waits long in the run that is in flight; for missing().
-    void say_waiting() const { send(Word::waiting, runs_); }
-    /// The awaited peers that are not known to wait in the run themselves, or else any peers; in words.
-    [[nodiscard]] std::string missing(const std::set<int>& awaited) const;
-
-    /// Why one of the awaited peers will not take part in the run that is in flight; nothing when all may.
-    [[nodiscard]] std::optional<std::string> trouble(const std::set<int>& awaited) const;
-    /// The same of all peers, before it begins.
-    [[nodiscard]] std::optional<std::string> trouble() const { return trouble({peers_.begin(), peers_.end()}); }
-
-private:
-    void send(Word word, std::uint64_t runs, std::string_view text = {}) const;
-
-    std::shared_ptr<Post> post_;
-    ExecutorKey key_;
-    int rank_;
-    std::vector<int> peers_;
-    std::vector<Communicator> communicators_;
-    std::uint64_t runs_ = 0;
-    std::uint64_t finished_ = 0;
-    bool failed_ = false;
-    bool told_ = false;
-    bool excused_ = false;
 };
 
 }  // namespace reshard::mpi

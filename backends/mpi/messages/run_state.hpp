@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "backends/mpi/base/roll.hpp"
+#include "backends/mpi/base/standing.hpp"
 #include "backends/mpi/messages/stage.hpp"
 
 namespace reshard::mpi {

@@ -123,6 +123,28 @@ BoxCopy copy_of_part(const PeerRegion& part, BouncePieces::Side side) {
     return copy_of_block(part, dims, std::move(extents), side, bytes);
 }
 
+Index place_of(const PeerRegion& part, Index used) {
+    const Index unit = std::min(part.source.element_bytes, part.target.element_bytes);
+    return ceil_divide(used, unit) * unit;
+}
+
+PackedParts::PackedParts(const std::vector<PeerRegion>& parts, std::size_t peer, BouncePieces::Side side) {
+    for (const PeerRegion& part : parts) {
+        if (part.peer != peer) continue;
+        const Index place = place_of(part, bytes_);
+        parts_.push_back({part.array, place, copy_of_part(part, side)});
+        bytes_ = place + sent_bytes(part);
+    }
+}
+
+void PackedParts::pack(const std::vector<const std::byte*>& sources, std::byte* message) const {
+    for (const Part& part : parts_) part.copy.run(sources[part.array], message + part.place);
+}
+
+void PackedParts::unpack(const std::byte* message, const std::vector<std::byte*>& targets) const {
+    for (const Part& part : parts_) part.copy.run(message + part.place, targets[part.array]);
+}
+
 BouncePieces::Grid BouncePieces::grid_of(const PeerRegion& part, Index slot_bytes, Side side) {
     Grid grid;
     grid.array = part.array;

@@ -74,4 +74,27 @@ private:
 /// or from its source into its target (both).
 [[nodiscard]] BoxCopy copy_of_part(const PeerRegion& part, BouncePieces::Side side);
 
+/// The place of a part in a message, after `used` bytes.
+[[nodiscard]] Index place_of(const PeerRegion& part, Index used);
+
+/// The parts of one pair of ranks, one after the other in one message.
+class PackedParts {
+public:
+    /// The parts that `peer` sends to this rank or receives from it.
+    PackedParts(const std::vector<PeerRegion>& parts, std::size_t peer, BouncePieces::Side side);
+
+    [[nodiscard]] Index bytes() const { return bytes_; }
+    void pack(const std::vector<const std::byte*>& sources, std::byte* message) const;
+    void unpack(const std::byte* message, const std::vector<std::byte*>& targets) const;
+
+private:
+    struct Part {
+        std::size_t array;
+        Index place;
+        BoxCopy copy;
+    };
+    std::vector<Part> parts_;
+    Index bytes_ = 0;
+};
+
 }  // namespace reshard::mpi

@@ -30,12 +30,6 @@ struct Granted {
     std::int64_t box_bytes = 0;  // 0: the sender has none
 };
 
-// The offset of a part of a message, after `used` bytes.
-Index place_of(const PeerRegion& part, Index used) {
-    const Index unit = std::min(part.source.element_bytes, part.target.element_bytes);
-    return ceil_divide(used, unit) * unit;
-}
-
 // The offset of the mark of a message of so many bytes. The mark lies in one cache line.
 Index place_of_mark(Index bytes) {
     constexpr Index line = 64;
@@ -84,36 +78,26 @@ Result<void> Mailboxes::make(MPI_Comm communicator, Signals& signals, Arena& are
     for (std::size_t k = 1; k < ranks && made; ++k) {
         const std::size_t peer = (signals.rank() + k) % ranks;
         if (own[peer].box_bytes > 0) {
-            add_pair(incoming_, peer, parts.receives, signals.taken().data() + own[peer].offset,
-                     BouncePieces::Side::receiver);
+            add_pair(incoming_, peer, signals.taken().data() + own[peer].offset,
+                     {parts.receives, peer, BouncePieces::Side::receiver});
         }
         if (granted[peer].box_bytes == 0) continue;
         auto reached = arena.reach(places[peer], views_);
         if (reached) {
-            add_pair(outgoing_, peer, parts.sends, *reached + granted[peer].offset, BouncePieces::Side::sender);
+            add_pair(outgoing_, peer, *reached + granted[peer].offset, {parts.sends, peer, BouncePieces::Side::sender});
         } else {
             made = tl::unexpected(reached.error());
         }
     }
     for (const PeerRegion& part : parts.own)
-        staying_.push_back({part.array, 0, copy_of_part(part, BouncePieces::Side::both)});
+        staying_.emplace_back(part.array, copy_of_part(part, BouncePieces::Side::both));
     find_one_way();
     return all_succeeded(communicator, made, 1);
 }
 
-void Mailboxes::add_pair(std::vector<Pair>& pairs, std::size_t peer, const std::vector<PeerRegion>& parts,
-                         std::byte* boxes, BouncePieces::Side side) {
-    Pair pair{peer, boxes, 0, 0, {}};
-    Index used = 0;
-    for (const PeerRegion& part : parts) {
-        if (part.peer != peer) continue;
-        const Index place = place_of(part, used);
-        pair.parts.push_back({part.array, place, copy_of_part(part, side)});
-        used = place + sent_bytes(part);
-    }
-    pair.box_bytes = box_bytes_of(used);
-    pair.mark = place_of_mark(used);
-    pairs.push_back(std::move(pair));
+void Mailboxes::add_pair(std::vector<Pair>& pairs, std::size_t peer, std::byte* boxes, PackedParts parts) {
+    const Index bytes = parts.bytes();
+    pairs.push_back({peer, boxes, box_bytes_of(bytes), place_of_mark(bytes), std::move(parts)});
 }
 
 void Mailboxes::find_one_way() {
@@ -143,7 +127,7 @@ const Signals::Wanteds& Mailboxes::come_for(std::uint64_t run) {
 
 void Mailboxes::send(std::uint64_t run, const std::vector<const std::byte*>& sources, const Presence& own) {
     for (const Pair& pair : outgoing_) {
-        for (const Part& part : pair.parts) part.copy.run(sources[part.array], pair.box(run) + part.offset);
+        pair.parts.pack(sources, pair.box(run));
         MailMark& mark = pair.mark_of(run);
         mark.presence = own;
         mark.run.store(run, std::memory_order_release);
@@ -157,13 +141,11 @@ bool Mailboxes::all_have(std::uint64_t run, const Presence& own) const {
 }
 
 void Mailboxes::copy_own(const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets) const {
-    for (const Part& part : staying_) part.copy.run(sources[part.array], targets[part.array]);
+    for (const auto& [array, copy] : staying_) copy.run(sources[array], targets[array]);
 }
 
 void Mailboxes::read(std::uint64_t run, const std::vector<std::byte*>& targets) {
-    for (const Pair& pair : incoming_) {
-        for (const Part& part : pair.parts) part.copy.run(pair.box(run) + part.offset, targets[part.array]);
-    }
+    for (const Pair& pair : incoming_) pair.parts.unpack(pair.box(run), targets);
     // The next messages go to the boxes of the run before, which peers that answer have read.
     for (const Pair& pair : outgoing_) expect_to_write(pair.box(run + 1), pair.box_bytes);
     if (unanswered_.empty()) return;

@@ -42,17 +42,12 @@ public:
     void read(std::uint64_t run, const std::vector<std::byte*>& targets);
 
 private:
-    struct Part {
-        std::size_t array;
-        Index offset;  // in a box
-        BoxCopy copy;
-    };
     struct Pair {
         std::size_t peer;
         std::byte* boxes;  // for even runs and for odd runs
         Index box_bytes;
         Index mark;  // where it is in a box
-        std::vector<Part> parts;
+        PackedParts parts;
         [[nodiscard]] std::byte* box(std::uint64_t run) const {
             return boxes + static_cast<Index>(run % 2) * box_bytes;
         }
@@ -60,18 +55,17 @@ private:
             return *reinterpret_cast<MailMark*>(box(run) + mark);
         }
     };
-    void add_pair(std::vector<Pair>& pairs, std::size_t peer, const std::vector<PeerRegion>& parts, std::byte* boxes,
-                  BouncePieces::Side side);
+    static void add_pair(std::vector<Pair>& pairs, std::size_t peer, std::byte* boxes, PackedParts parts);
     void find_one_way();
 
     Signals* signals_ = nullptr;
     Views views_;  // of the peers' boxes
     std::vector<Pair> outgoing_;
     std::vector<Pair> incoming_;
-    std::vector<Part> staying_;
-    Signals::Ranks receivers_;   // of messages of this rank
-    Signals::Ranks unanswered_;  // ranks that send to this one and receive nothing from it
-    Signals::Wanteds free_;      // the counters of the receivers that send nothing back
+    std::vector<std::pair<std::size_t, BoxCopy>> staying_;  // arrays and their copies
+    Signals::Ranks receivers_;                              // of messages of this rank
+    Signals::Ranks unanswered_;                             // ranks that send to this one and receive nothing from it
+    Signals::Wanteds free_;                                 // the counters of the receivers that send nothing back
     Signals::Wanteds come_;
 };
 

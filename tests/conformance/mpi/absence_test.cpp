@@ -74,42 +74,47 @@ TEST(Absence, ARankThatNeverCallsIsNamedAfterTheTimeout) {
 
 TEST(Absence, ARankThatNeverComesToPrepareIsNamed) {
     if (harness().ranks() == 1) GTEST_SKIP() << "one rank waits for nobody";
-    expect_named(transports().front(), [](Backend& backend, int away) {
-        if (backend.rank() == away) {
+    for (const mpi::Options& options : transports()) {
+        expect_named(options, [](Backend& backend, int away) {
+            if (backend.rank() == away) {
+                MPI_Barrier(MPI_COMM_WORLD);
+                const auto late = Executor::prepare(judge(turning_plan(), backend.capabilities()), backend);
+                EXPECT_FALSE(late);
+                return;
+            }
+            const auto begin = Clock::now();
+            const auto executor = Executor::prepare(judge(turning_plan(), backend.capabilities()), backend);
+            EXPECT_LT(Clock::now() - begin, test::soon);
+            ASSERT_FALSE(executor);
+            EXPECT_NE(executor.error().message.find(fmt::format("rank {} did not come to ", away)), std::string::npos)
+                << executor.error().message;
+            EXPECT_NE(executor.error().message.find("within 500 ms"), std::string::npos) << executor.error().message;
+            const auto again = Executor::prepare(judge(turning_plan(), backend.capabilities()), backend);
+            ASSERT_FALSE(again);
+            EXPECT_NE(again.error().message.find("an earlier call of this backend failed"), std::string::npos);
             MPI_Barrier(MPI_COMM_WORLD);
-            const auto late = Executor::prepare(judge(turning_plan(), backend.capabilities()), backend);
-            EXPECT_FALSE(late);
-            return;
-        }
-        const auto begin = Clock::now();
-        const auto executor = Executor::prepare(judge(turning_plan(), backend.capabilities()), backend);
-        EXPECT_LT(Clock::now() - begin, test::soon);
-        ASSERT_FALSE(executor);
-        EXPECT_NE(executor.error().message.find(fmt::format("rank {} did not come to ", away)), std::string::npos)
-            << executor.error().message;
-        EXPECT_NE(executor.error().message.find("within 500 ms"), std::string::npos) << executor.error().message;
-        const auto again = Executor::prepare(judge(turning_plan(), backend.capabilities()), backend);
-        ASSERT_FALSE(again);
-        EXPECT_NE(again.error().message.find("an earlier call of this backend failed"), std::string::npos);
-        MPI_Barrier(MPI_COMM_WORLD);
-    });
+        });
+    }
 }
 
 TEST(Absence, ARankThatDropsItsBackendTellsTheOthers) {
     if (harness().ranks() == 1) GTEST_SKIP() << "one rank has no peer to tell";
-    for (const int away : {0, static_cast<int>(harness().ranks()) - 1}) {
-        auto backend = mpi::make_backend(MPI_COMM_WORLD);
-        ASSERT_TRUE(backend) << backend.error().message;
-        if (world_rank() == away) {
-            backend->reset();
-        } else {
-            const auto begin = Clock::now();
-            const auto executor = Executor::prepare(judge(turning_plan(), (*backend)->capabilities()), **backend);
-            EXPECT_LT(Clock::now() - begin, test::soon);
-            ASSERT_FALSE(executor);
-            EXPECT_EQ(executor.error().message, fmt::format("rank {} dropped its backend", away));
+    for (mpi::Options options : transports()) {
+        options.timeout = std::chrono::seconds(20);
+        for (const int away : {0, static_cast<int>(harness().ranks()) - 1}) {
+            auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
+            ASSERT_TRUE(backend) << backend.error().message;
+            if (world_rank() == away) {
+                backend->reset();
+            } else {
+                const auto begin = Clock::now();
+                const auto executor = Executor::prepare(judge(turning_plan(), (*backend)->capabilities()), **backend);
+                EXPECT_LT(Clock::now() - begin, test::soon);
+                ASSERT_FALSE(executor);
+                EXPECT_EQ(executor.error().message, fmt::format("rank {} dropped its backend", away));
+            }
+            MPI_Barrier(MPI_COMM_WORLD);
         }
-        MPI_Barrier(MPI_COMM_WORLD);
     }
 }
 

@@ -1,4 +1,4 @@
-// An interrupt while ranks prepare: all ranks have come, and one of them takes long.
+// An interrupt while ranks prepare or agree, and one of them takes long.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -24,6 +24,8 @@ extern "C" int MPI_Comm_idup(MPI_Comm communicator, MPI_Comm* copy, MPI_Request*
 
 namespace reshard::conformance {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 TEST(InterruptsOfMpi, EndPrepare) {
     const auto ranks = static_cast<int>(harness().ranks());
@@ -52,6 +54,36 @@ TEST(InterruptsOfMpi, EndPrepare) {
     backend = mpi::make_backend(MPI_COMM_WORLD);
     ASSERT_TRUE(backend) << backend.error().message;
     expect_moves(**backend, {{plan}});
+}
+
+// The last rank comes after all others have returned, and its peers have said that one of them was interrupted.
+TEST(InterruptsOfMpi, EndAnAgreement) {
+    if (harness().ranks() == 1) GTEST_SKIP() << "one rank waits for nobody";
+    const int late = static_cast<int>(harness().ranks()) - 1;
+    for (const auto& [shared, per_node] : {std::pair{true, 0}, {true, 2}, {false, 0}}) {
+        mpi::Options options;
+        options.shared_memory = shared;
+        options.ranks_per_node = per_node;
+        SCOPED_TRACE(fmt::format("shared {}, {} ranks a node", shared, per_node));
+        auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
+        ASSERT_TRUE(backend) << backend.error().message;
+        const auto rank = static_cast<int>((*backend)->rank());
+        for (const int interrupted : {0, late - 1}) {
+            ASSERT_TRUE((*backend)->agree(1));
+            const auto begin = Clock::now();
+            if (rank == late) MPI_Barrier(MPI_COMM_WORLD);
+            std::optional<Interrupt> interrupt;
+            if (rank == interrupted)
+                interrupt.emplace([&] { return Clock::now() - begin > std::chrono::milliseconds(100); });
+            const auto agreed = (*backend)->agree(1);
+            interrupt.reset();
+            if (rank != late) MPI_Barrier(MPI_COMM_WORLD);
+            ASSERT_FALSE(agreed);
+            EXPECT_EQ(agreed.error().message, fmt::format("rank {} was interrupted in Backend::agree", interrupted));
+        }
+        const auto again = (*backend)->agree(1);
+        EXPECT_TRUE(again) << again.error().message;
+    }
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "reshard/backends/mpi.hpp"
 #include "reshard/redistribute.hpp"
 #include "reshard/text.hpp"
+#include "support/property.hpp"
 #include "support/world.hpp"
 
 namespace reshard {
@@ -61,6 +61,11 @@ bool adds(const Pair& pair) { return !pair.source.unreduced.empty(); }
 enum class Mistake { none, other_known, other_new, too_many, another_type, refuses };
 constexpr int mistakes = 6;
 
+// Ranks prepare everything anew after a mistake, so a long run makes fewer of them.
+std::size_t calls_a_mistake() { return test::long_run() ? 100 : 12; }
+
+int calls() { return test::long_run() ? 100'000 : 800; }
+
 // One call of a door on all ranks.
 class Trial {
 public:
@@ -75,7 +80,7 @@ public:
 
     void step(int number) {
         const std::size_t chosen = draw(all_.size());
-        const auto mistake = draw(12) == 0 ? static_cast<Mistake>(draw(mistakes)) : Mistake::none;
+        const auto mistake = draw(calls_a_mistake()) == 0 ? static_cast<Mistake>(draw(mistakes)) : Mistake::none;
         const int faulty = static_cast<int>(draw(static_cast<std::size_t>(world_size_of())));
         const std::size_t other = (chosen + 1 + draw(all_.size() - 1)) % all_.size();
         const bool allocated = draw(2) == 0;
@@ -83,7 +88,7 @@ public:
         const std::string where =
             fmt::format("call {}: pair {}, mistake {} of rank {}", number, chosen, static_cast<int>(mistake), faulty);
         if (kind == 0) return run(executors_[chosen], all_[chosen], where);
-        if (kind == 1 && draw(16) == 0) return clear(backend_);
+        if (kind == 1 && draw(calls_a_mistake()) == 0) return clear(backend_);
         Pair asked = all_[chosen];
         const bool wrong = world_rank() == faulty && mistake != Mistake::none;
         if (wrong && mistake == Mistake::other_known) asked = all_[other];
@@ -175,22 +180,17 @@ private:
     Index extents_ = 0;
 };
 
-int calls() {
-    const char* is_long = std::getenv("RESHARD_LONG");
-    return is_long != nullptr && std::string(is_long) == "1" ? 1'000'000 : 800;
-}
-
 // The seed is the same on all ranks.
-std::uint64_t drawn_seed() {
-    std::uint64_t seed = std::random_device{}();
+std::uint64_t seed_of_all() {
+    std::uint64_t seed = test::drawn_seed();
     MPI_Bcast(&seed, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
     return seed;
 }
 
 void play(const mpi::Options& options, int count) {
     const auto backend = mpi::make_backend(MPI_COMM_WORLD, options).value();
-    const std::uint64_t seed = drawn_seed();
-    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const std::uint64_t seed = seed_of_all();
+    SCOPED_TRACE(fmt::format("RESHARD_SEED={}", seed));
     Trial trial(*backend, seed);
     for (int number = 0; number < count; ++number) {
         ASSERT_NO_FATAL_FAILURE(trial.step(number));
