@@ -60,6 +60,7 @@ Result<void> MpiPrepared::make_ways(std::vector<RankPlan> plans, const std::shar
             steps.push_back({moves_[i] != 0 ? one_move(plans_[i]) : nullptr});
         }
         RESHARD_ASSIGN(node_, ShmCopyPlan::make(communicator_.get(), arena, steps, options));
+        node_->count_in(repeated_);
     }
     if (node_ && plans_.size() == 1) {
         const Buffers none;
@@ -111,7 +112,9 @@ Result<void> MpiPrepared::begin_node(ShmCopy& run, const Agreed* agreed) {
     return agree;
 }
 
-bool MpiPrepared::moves_at_once() const { return at_once_ && messages_.empty() && Registry::of_process().empty(); }
+bool MpiPrepared::moves_at_once() const {
+    return at_once_ && messages_.empty() && Registry::of_process().empty() && (!repeated_ || node_->is_small());
+}
 
 // Peers do not reach the buffers of a small move, so it needs no addresses.
 Result<void> MpiPrepared::move_at_once(const Buffers& buffers, const Agreed* agreed) {
@@ -229,6 +232,7 @@ private:
     // Messages may write a target, so they begin after it.
     Result<std::unique_ptr<Ticket>> begin(const Agreed* agreed) {
         if (prepared_.node_) {
+            if (prepared_.repeated_) prepared_.repeated_->register_due(node_buffers_.buffers);
             RESHARD_CHECK(node_buffers_.renew(prepared_.node_->arena()));
         }
         if (messages_) {

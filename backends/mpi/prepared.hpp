@@ -12,8 +12,8 @@ class MpiPrepared final : public Prepared, public AtOnce {
 public:
     /// `communicator` belongs to this list alone: executors side by side cannot take each other's messages. No run that
     /// agrees starts after the end of the roll.
-    MpiPrepared(Roll& roll, Communicator communicator)
-        : communicator_(std::move(communicator)), roll_(roll), standing_(roll) {}
+    MpiPrepared(Roll& roll, Communicator communicator, std::shared_ptr<RepeatedMemory> repeated)
+        : communicator_(std::move(communicator)), roll_(roll), standing_(roll), repeated_(std::move(repeated)) {}
     ~MpiPrepared() override;
 
     /// Collective. The nodes outlive it.
@@ -27,7 +27,7 @@ public:
     Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override;
     void abandon(const Error& why) override;
     void report_failure(const Error& why) override;
-    /// One array in a node, if no memory is registered: a run keeps such memory registered.
+    /// One array in a node, if no memory is or will be registered: a run keeps such memory registered.
     [[nodiscard]] bool moves_at_once() const override;
     Result<void> move_at_once(const Buffers& buffers, const Agreed* agreed) override;
 
@@ -50,8 +50,9 @@ private:
     std::vector<RankPlan> plans_;
     std::vector<Index> source_bytes_;  // per array
     std::vector<Index> target_bytes_;
-    std::vector<char> moves_;            // per array: through shared memory
-    std::unique_ptr<ShmCopyPlan> node_;  // null if none does
+    std::vector<char> moves_;                   // per array: through shared memory
+    std::unique_ptr<ShmCopyPlan> node_;         // null if none does
+    std::shared_ptr<RepeatedMemory> repeated_;  // null if nothing is registered by itself
     Messages messages_;
     std::vector<Signals*> signals_;
     std::optional<ShmAddresses> at_once_;  // of a move within one call; of one array in a node
