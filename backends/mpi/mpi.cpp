@@ -26,6 +26,12 @@ Result<void> judge(const Options& options) {
           Named("piece_bytes", options.piece_bytes), Named("staging_bytes", options.staging_bytes)}) {
         if (value < 0) return fail(Code::usage, fmt::format("mpi::Options::{} is negative: {}", name, value));
     }
+    if (options.register_after < when_repaid) {
+        return fail(Code::usage,
+                    fmt::format("mpi::Options::register_after is {}; it is a number of runs, 0 for never or "
+                                "-1 to measure it",
+                                options.register_after));
+    }
     if (options.timeout.count() > 0) return {};
     return fail(Code::usage, fmt::format("mpi::Options::timeout is not more than 0: {} ms", options.timeout.count()));
 }
@@ -45,6 +51,7 @@ public:
     // Collective. Tries once which ranks reach each other's memory, and asks how messages travel between the others.
     Result<void> find_node() {
         RESHARD_ASSIGN(nodes_, find_nodes(communicator(), options_, arena()));
+        RESHARD_CHECK(find_repeated());
         if (nodes_.is_all()) return meet_in_node();
         RESHARD_TRY(const auto& at_once, bytes_sent_at_once(communicator()));
         options_.piece_bytes = std::min(options_.piece_bytes, at_once);
@@ -69,7 +76,7 @@ public:
         Options options = options_;
         const Index signals = Signals::bytes(size(), ShmCopyPlan::signal_addresses(plans.size()));
         options.bounce_bytes = std::min(options.bounce_bytes, std::max<Index>(staging_bytes_max - signals, 0));
-        auto prepared = std::make_unique<MpiPrepared>(roll(), std::move(own));
+        auto prepared = std::make_unique<MpiPrepared>(roll(), std::move(own), repeated_);
         RESHARD_CHECK(prepared->make(std::move(plans), arena(), nodes_, options, staging_bytes_max));
         Result<void> fits;
         if (const Index held = prepared->staging_bytes(); held > staging_bytes_max) {
@@ -98,8 +105,18 @@ private:
         return {};
     }
 
+    // Groups inherit the number that was measured for all ranks.
+    Result<void> find_repeated() {
+        if (options_.register_after == when_repaid) {
+            RESHARD_ASSIGN(options_.register_after, measure_moves_that_repay(communicator()));
+        }
+        if (options_.register_after > 0) repeated_ = std::make_shared<RepeatedMemory>(arena(), options_.register_after);
+        return {};
+    }
+
     Options options_;
     NodeMap nodes_;
+    std::shared_ptr<RepeatedMemory> repeated_;  // null if nothing is registered by itself
 };
 
 }  // namespace
@@ -136,6 +153,11 @@ Result<Options> tune(MPI_Comm communicator, const Options& options,
         best = tried;
     }
     return best;
+}
+
+Result<Index> moves_that_repay(MPI_Comm communicator) {
+    RESHARD_TRY(const auto& own, borrow(communicator, {}, "mpi::moves_that_repay", Options().timeout));
+    return measure_moves_that_repay(own.get());
 }
 
 }  // namespace reshard::mpi

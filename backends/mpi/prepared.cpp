@@ -60,6 +60,7 @@ Result<void> MpiPrepared::make_ways(std::vector<RankPlan> plans, const std::shar
             steps.push_back({moves_[i] != 0 ? one_move(plans_[i]) : nullptr});
         }
         RESHARD_ASSIGN(node_, ShmCopyPlan::make(communicator_.get(), arena, steps, options));
+        node_->count_in(repeated_);
     }
     if (node_ && plans_.size() == 1) {
         const Buffers none;
@@ -126,7 +127,7 @@ Result<void> MpiPrepared::begin_node(ShmCopy& run, const Agreed* agreed) {
 
 bool MpiPrepared::moves_at_once(bool agrees) const {
     if (parcels_) return agrees;
-    return at_once_ && messages_.empty() && Registry::of_process().empty();
+    return at_once_ && messages_.empty() && Registry::of_process().empty() && (!repeated_ || node_->is_small());
 }
 
 Result<void> MpiPrepared::move_by_letters(const Buffers& buffers, const Agreed& agreed) {
@@ -265,6 +266,7 @@ private:
             return over;
         }
         if (prepared_.node_) {
+            if (prepared_.repeated_) prepared_.repeated_->register_due(node_buffers_.buffers);
             RESHARD_CHECK(node_buffers_.renew(prepared_.node_->arena()));
         }
         if (messages_) {

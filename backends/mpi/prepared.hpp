@@ -13,8 +13,8 @@ class MpiPrepared final : public Prepared, public AtOnce {
 public:
     /// `communicator` belongs to this list alone: executors side by side cannot take each other's messages. No run that
     /// agrees starts after the end of the roll.
-    MpiPrepared(Roll& roll, Communicator communicator)
-        : communicator_(std::move(communicator)), roll_(roll), standing_(roll) {}
+    MpiPrepared(Roll& roll, Communicator communicator, std::shared_ptr<RepeatedMemory> repeated)
+        : communicator_(std::move(communicator)), roll_(roll), standing_(roll), repeated_(std::move(repeated)) {}
     ~MpiPrepared() override;
 
     /// Collective. The nodes outlive it.
@@ -28,8 +28,8 @@ public:
     Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override;
     void abandon(const Error& why) override;
     void report_failure(const Error& why) override;
-    /// One array in a node, if no memory is registered: a run keeps such memory registered. Or a small array between
-    /// nodes, if the ranks agree.
+    /// One array in a node, if no memory is or will be registered: a run keeps such memory registered. Or a small array
+    /// between nodes, if the ranks agree.
     [[nodiscard]] bool moves_at_once(bool agrees) const override;
     Result<void> move_at_once(const Buffers& buffers, const Agreed* agreed) override;
 
@@ -55,8 +55,9 @@ private:
     std::vector<RankPlan> plans_;
     std::vector<Index> source_bytes_;  // per array
     std::vector<Index> target_bytes_;
-    std::vector<char> moves_;            // per array: through shared memory
-    std::unique_ptr<ShmCopyPlan> node_;  // null if none does
+    std::vector<char> moves_;                   // per array: through shared memory
+    std::unique_ptr<ShmCopyPlan> node_;         // null if none does
+    std::shared_ptr<RepeatedMemory> repeated_;  // null if nothing is registered by itself
     Messages messages_;
     std::optional<Parcels> parcels_;  // of runs that agree, if the ranks vote
     std::vector<Signals*> signals_;

@@ -29,11 +29,12 @@ typedef struct reshard_mpi_options {
     int64_t piece_bytes;           ///< size of a message between nodes; 0: each transfer is one message
     int64_t staging_bytes;         ///< of each rank, for messages that are packed
     int64_t timeout_ms;            ///< how long a rank waits for a peer that does not come
+    int64_t register_after;        ///< a buffer is registered after so many runs; 0: never; -1: once that repays
 } reshard_mpi_options;
 
 /// The defaults; a NULL in place of options means the same.
 #define RESHARD_MPI_OPTIONS_INITIALIZER \
-    { sizeof(reshard_mpi_options), 1, RESHARD_MPI_BY_SIZE, 0, 1048576, 262144, 33554432, 300000 }
+    { sizeof(reshard_mpi_options), 1, RESHARD_MPI_BY_SIZE, 0, 1048576, 262144, 33554432, 300000, 0 }
 
 /// Collective. Released by all ranks, before MPI_Finalize. Errors: backend (MPI is not running, or fails), usage.
 int reshard_mpi_backend(MPI_Comm communicator, const reshard_mpi_options* options, reshard_backend** backend,

@@ -22,6 +22,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
@@ -30,7 +31,7 @@ import numpy
 from ._core import Capabilities, Layout, ListPlan, Plan, Schedule, Split
 from ._ranges import Box, Periods, Width, sides_of, widths_of
 from .dtypes import layout_name_of, name_of, numpy_dtype
-from .errors import BackendError, InputError, UnsupportedError
+from .errors import BackendError, Error, InputError, UnsupportedError
 from .rebuilds import Layouts, ends_of
 from .tiles import empty_tile, fill_bytes
 
@@ -43,6 +44,8 @@ _Comm: Any = None
 _Intercomm: Any = None
 _Intracomm: Any = ()  # no class, until mpi4py is found
 _is_finalized: Any = None
+_REGISTERED_MIN = 1 << 20  # bytes of an array that register_after registers
+_repeats: int | None = None  # the attribute of communicators with register_after; None if no communicator has it
 try:
     from . import _mpi
 except ImportError as reason:
@@ -124,7 +127,7 @@ def _short_way(redistribute: _Function) -> _Function:
         given = arguments
         if named:
             given = (*arguments, named["out"]) if named.keys() == {"out"} else ()
-        if len(given) == 5:
+        if len(given) == 5 and _repeats is None:
             comm, array, source, target, out = given
             if isinstance(comm, _Intracomm) and _mpi.redistribute_plain(_addressof(comm), array, source, target, out):
                 return out
@@ -171,6 +174,9 @@ def redistribute(comm: MPI.Comm, array: Any, source: Layout, target: Layout, out
     that passed no array or no layout, and InputError on the others. TypeError on one rank alone: no communicator.
     BackendError: MPI or a peer failed. After an error the next call prepares anew.
     """
+    repeats = None if _repeats is None else comm.Get_attr(_repeats)
+    if repeats is not None:
+        repeats.note(_addressof(comm), array, out)
     if out is None:
         out = empty_tile(target, comm.rank)
     _mpi.redistribute(_addressof(comm), array, source, target, out, bool(cast), list(permute or ()),
@@ -238,7 +244,113 @@ def registered(comm: MPI.Comm, *arrays: Any, on_fork: Literal["share", "withhold
     if on_fork not in ("share", "withhold"):
         raise InputError(f"on_fork is 'share' or 'withhold', not {on_fork!r}", "usage")
     address = _address(comm)
-    return Registration(_mpi.register(address, *arrays, withhold=on_fork == "withhold"))
+    return Registration(_mpi.register(address, *arrays, withhold=on_fork == "withhold", keep=True))
+
+
+def _owner_of(array: Any) -> Any:
+    """The object whose death may free the memory: the last numpy array behind a view, or an array of DLPack itself."""
+    while isinstance(array, numpy.ndarray) and isinstance(array.base, numpy.ndarray):
+        array = array.base
+    return array
+
+
+class _MovedMemory:
+    """Memory that moved, and its registration once it has one. numpy resizes no array with a weak reference."""
+
+    __slots__ = ("owner", "moves", "held")
+
+    def __init__(self, owner: weakref.ref[Any]) -> None:
+        self.owner = owner
+        self.moves = 0
+        self.held: Any = None
+
+
+class _Repeats:
+    """The arrays that moved on one communicator. All that it registered ends with it, and at the exit of Python."""
+
+    def __init__(self, after: int) -> None:
+        self._after = after
+        self._memories: dict[tuple[int, int], _MovedMemory] = {}
+        weakref.finalize(self, self._memories.clear)
+
+    def note(self, address: int, array: Any, out: Any) -> None:
+        """Counts a move before it begins, and registers `out` if it has moved often enough.
+
+        Data that goes into registered memory is as fast as it can be. So `array` is registered only if the targets are
+        new ones each time, and one move later. Memory that cannot be registered is counted anew.
+        """
+        target = self._counted(out)
+        if target is not None and target.held is not None:
+            return
+        source = self._counted(array)
+        if target is not None and target.moves > self._after:
+            self._try_to_register(address, target, out)
+            target.moves = 0
+            if source is not None:
+                source.moves = 0
+        elif source is not None and source.held is None and source.moves > self._after + 1:
+            self._try_to_register(address, source, array)
+            source.moves = 0
+
+    def end(self) -> None:
+        """Ends all registrations."""
+        self._memories.clear()
+
+    def _counted(self, array: Any) -> _MovedMemory | None:
+        try:
+            extent = None if array is None else _mpi.dense_extent(array)
+            if extent is None or extent[1] < _REGISTERED_MIN:
+                return None
+            owner = _owner_of(array)
+            memory = self._memories.get(extent)
+            if memory is None or memory.owner() is not owner:
+                memories = self._memories
+                memory = memories[extent] = _MovedMemory(weakref.ref(owner, lambda _: memories.pop(extent, None)))
+        except (TypeError, Error):  # no array, or one that cannot be registered or watched
+            return None
+        memory.moves += 1
+        return memory
+
+    def _try_to_register(self, address: int, memory: _MovedMemory, array: Any) -> None:
+        try:
+            memory.held = _mpi.register(address, array, withhold=True, keep=False)
+        except Error:
+            pass
+
+
+@_joining
+def register_after(comm: MPI.Comm, moves: int | None = None) -> int:
+    """From now on `redistribute` on this communicator registers arrays that move again and again. Returns `moves`.
+
+    moves: the same on all ranks. Before the next move after so many, an array of 1 MiB or more is registered, as by
+    `registered` with on_fork="withhold": children of fork do not have its memory and must not touch it. None: as many
+    moves as repay a registration. The call measures that, and is collective. 0: never, as on a new communicator.
+    A registration ends when the array that owns the memory dies, with `clear`, and with the communicator. numpy
+    resizes no array that moved. Strided arrays, and objects without weak references, are not registered.
+    While redistribute registers, no thread may write the array and no process may fork. Errors: InputError.
+    """
+    global _repeats
+    address = _address(comm)
+    if moves is None:
+        moves = _mpi.moves_that_repay(address)
+    moves = operator.index(moves)
+    if moves < 0:
+        raise InputError(f"`moves` is {moves}, it is a number of moves or 0 for never", "usage")
+    _stop_registering(comm)
+    if moves > 0:
+        from mpi4py import MPI
+        if _repeats is None:
+            _repeats = MPI.Comm.Create_keyval()
+        comm.Set_attr(_repeats, _Repeats(moves))
+    return moves
+
+
+def _stop_registering(comm: MPI.Comm) -> None:
+    """Ends what register_after began on this communicator."""
+    if _repeats is None or comm.Get_attr(_repeats) is None:
+        return
+    comm.Get_attr(_repeats).end()
+    comm.Delete_attr(_repeats)
 
 
 @_collective("prepare")
@@ -565,10 +677,13 @@ def capabilities(comm: MPI.Comm) -> Capabilities:
 
 
 def clear(comm: MPI.Comm) -> None:
-    """Frees the state that redistribute keeps on the communicator. Collective. Arrays of `allocate` stay."""
+    """Frees the state that redistribute keeps on the communicator. Collective. Arrays of `allocate` stay.
+
+    It also ends `register_after`, and what that has registered."""
     address = _address(comm)
+    _stop_registering(comm)
     _mpi.clear(address)
 
 
 __all__ = ["Boxes", "Executor", "Halo", "Registration", "allocate", "available", "capabilities", "clear",
-           "rebuild", "redistribute", "registered"]
+           "rebuild", "redistribute", "register_after", "registered"]

@@ -51,7 +51,7 @@ int main(void) {
     SIZE(reshard_live_options), LAST(reshard_live_options, in_place);
 #endif
 #ifdef RESHARD_HAS_MPI
-    SIZE(reshard_mpi_options), LAST(reshard_mpi_options, timeout_ms);
+    SIZE(reshard_mpi_options), LAST(reshard_mpi_options, register_after);
 #endif
 #ifdef RESHARD_HAS_NCCL
     SIZE(reshard_nccl_options), LAST(reshard_nccl_options, reserved);

@@ -132,6 +132,7 @@ static void loops(void) {
     problem one = problem_of("f64[40@x,16]", "f64[40,16@x]");
     reshard_mpi_options made_with = RESHARD_MPI_OPTIONS_INITIALIZER;
     made_with.shared_memory = 0;
+    made_with.register_after = -1;
     for (int messages = 0; messages < 2; ++messages) {
         reshard_backend* backend = NULL;
         const MPI_Fint fortran = MPI_Comm_c2f(MPI_COMM_WORLD);

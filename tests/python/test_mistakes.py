@@ -247,7 +247,8 @@ class Ranks(unittest.TestCase):
         rows = [(reshard.mpi.allocate, (self.source,), (3.5,)), (reshard.mpi.allocate, (self.source,), ()),
                 (reshard.mpi.allocate, ((2, 3), "f4"), ((2, 3), "f99")),
                 (reshard.mpi.registered, (numpy.zeros(1 << 14, "f4"),), ([1],)),
-                (reshard.mpi.registered, (numpy.zeros(1 << 14, "f4"),), (3,))]
+                (reshard.mpi.registered, (numpy.zeros(1 << 14, "f4"),), (3,)),
+                (reshard.mpi.register_after, (1,), ("1",)), (reshard.mpi.register_after, (0,), (-1,))]
         for number, (call, right, wrong) in enumerate(rows):
             comm = self.comm.Dup()
             culprit = 3 * (number % 2)

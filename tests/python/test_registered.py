@@ -16,6 +16,7 @@ import reshard
 
 SEQUENCES = int(os.environ.get("RESHARD_SEQUENCES") or (2000 if os.environ.get("RESHARD_LONG") else 25))
 NEIGHBOUR = 0x3C
+AT_EXIT = []  # what lives until the exit of Python
 TAIL = 2000
 
 
@@ -271,6 +272,122 @@ class Ranks(unittest.TestCase):
         with contextlib.suppress(KeyError), reshard.mpi.registered(self.comm, array):
             raise KeyError("of the body's own")
         self.assertEqual(pages_of_files(array), 0)
+
+    def moved(self, comm, ends, array, out=None, salt=1):
+        """Moves on `comm`, checks the result, and returns it."""
+        array[...] = tile_of(ends[0], self.rank, salt)
+        out = reshard.mpi.redistribute(comm, array, *ends, out)
+        self.assertEqual(out.tobytes(), tile_of(ends[1], self.rank, salt).tobytes())
+        return out
+
+    def repeating(self, moves=2):
+        """A communicator that registers, and the ends of a move of 2 MiB on each rank."""
+        comm = self.comm.Dup()
+        self.assertEqual(reshard.mpi.register_after(comm, moves), moves)
+        return comm, self.ends("2048@x,1024", "2048,1024@x")
+
+    def arrays(self, ends):
+        return tuple(numpy.empty(end.tile_shape(self.rank), numpy.float32) for end in ends)
+
+    def free(self, comm):
+        reshard.mpi.clear(comm)
+        comm.Free()
+
+    def test_targets_that_move_again_are_registered_until_they_die(self):
+        comm, ends = self.repeating()
+        array, memory = tile_of(ends[0], self.rank), bytearray(2 << 20)
+        owner = numpy.frombuffer(memory, numpy.uint8)
+        out = owner.view(numpy.float32).reshape(ends[1].tile_shape(self.rank))
+        for move in range(5):
+            self.moved(comm, ends, array, out, move)
+            self.assertEqual(pages_of_files(out) > 0, move >= 2)
+        self.assertEqual(pages_of_files(array), 0)  # a registered target is enough
+        kept = bytes(memory)
+        del out
+        self.assertGreater(pages_of_files(owner), 0)  # a view has died, not the owner
+        del owner
+        again = numpy.frombuffer(memory, numpy.uint8)
+        self.assertEqual(pages_of_files(again), 0)
+        self.assertEqual(again.tobytes(), kept)
+        self.free(comm)
+
+    def test_sources_whose_targets_are_new_are_registered(self):
+        comm, ends = self.repeating()
+        array = self.arrays(ends)[0]
+        for move in range(5):
+            self.moved(comm, ends, array, None, move)
+            self.assertEqual(pages_of_files(array) > 0, move >= 3)
+        self.raises(ValueError, "resize", lambda: array.resize((7,)))
+        self.raises(ValueError, "resize", lambda: array.resize((7,), refcheck=False))
+        self.free(comm)
+        self.assertEqual(pages_of_files(array), 0)
+
+    def test_two_communicators_register_one_array(self):
+        (one, ends), (other, _) = self.repeating(1), self.repeating(1)
+        array, out = self.arrays(ends)
+        for move in range(8):
+            for comm in (one, other):
+                self.moved(comm, ends, array, out, move)
+        self.free(one)
+        for move in range(4):
+            self.moved(other, ends, array, out, move)
+        self.assertGreater(pages_of_files(out), 0)  # by the communicator that is left
+        reshard.mpi.register_after(other, 0)
+        self.assertEqual(pages_of_files(out) + pages_of_files(array), 0)
+        self.moved(other, ends, array, out, 9)
+        self.free(other)
+
+    def test_children_do_not_have_what_is_registered(self):
+        comm, ends = self.repeating(1)
+        array, out = self.arrays(ends)
+        for move in range(3):
+            self.moved(comm, ends, array, out, move)
+        child = os.fork()
+        if child == 0:
+            absent = pages_of_files(out) == 0
+            del array, out
+            os._exit(0 if absent else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.moved(comm, ends, array, out, 4)
+        self.free(comm)
+
+    def test_what_is_not_registered(self):
+        comm, ends = self.repeating(1)
+        wide = numpy.empty((ends[0].tile_shape(self.rank)[0], 2048), numpy.float32)
+        shared = numpy.frombuffer(mmap.mmap(-1, 2 << 20), numpy.float32).reshape(ends[1].tile_shape(self.rank))
+        small = self.ends()
+        small_array, small_out = self.arrays(small)
+        for move in range(4):
+            self.moved(comm, ends, wide[:, ::2], shared, move)
+            self.moved(comm, small, small_array, small_out, move)
+        for one in (wide, shared, small_array, small_out):
+            self.assertEqual(pages_of_files(one), 0)
+        self.raises((TypeError, reshard.InputError), "list", lambda: reshard.mpi.redistribute(comm, [1], *ends, shared))
+        self.raises(reshard.InputError, "`moves` is -1", lambda: reshard.mpi.register_after(comm, -1))
+        self.free(comm)
+
+    def test_arrays_of_dlpack_and_the_measured_number(self):
+        comm, ends = self.repeating(1)
+        array = tile_of(ends[0], self.rank)
+        speaker = Speaker(array)
+        for _ in range(4):
+            out = reshard.mpi.redistribute(comm, speaker, *ends)
+            self.assertEqual(out.tobytes(), tile_of(ends[1], self.rank).tobytes())
+        self.assertGreater(pages_of_files(array), 0)
+        del speaker
+        self.assertEqual(pages_of_files(array), 0)
+        moves = reshard.mpi.register_after(comm)
+        self.assertGreaterEqual(moves, 1)
+        self.assertEqual(comm.bcast(moves), moves)
+        self.free(comm)
+
+    def test_arrays_may_be_registered_when_python_exits(self):
+        comm, ends = self.repeating(1)
+        array, out = self.arrays(ends)
+        for move in range(3):
+            self.moved(comm, ends, array, out, move)
+        self.assertGreater(pages_of_files(out), 0)
+        AT_EXIT.extend((comm, array, out))
 
     def test_random_sequences_in_two_threads(self):
         drawn = int(os.environ.get("RESHARD_SEED") or random.SystemRandom().randrange(2**40))

@@ -2,6 +2,8 @@
 // has registered is fast on every other backend too, and no backend can register it twice.
 #pragma once
 
+#include <mpi.h>
+
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -55,5 +57,39 @@ private:
     std::shared_ptr<Arena> arena_;
     std::shared_ptr<RegisteredPages> pages_;
 };
+
+/// The caller's memory that moves again and again. It is registered once the moves have cost as much as a registration
+/// (Options::register_after).
+class RepeatedMemory {
+public:
+    /// No smaller memory is registered: too much of it lies in pages that others share.
+    static constexpr std::size_t bytes_min = std::size_t{1} << 20;
+
+    RepeatedMemory(std::shared_ptr<Arena> arena, Index register_after)
+        : arena_(std::move(arena)), register_after_(register_after) {}
+
+    /// Counts a run in which this memory went through bounce buffers.
+    void count(std::span<const std::byte> memory);
+
+    /// Registers what has moved often enough, before a run. A source waits for one run more than a target: data that
+    /// goes into registered targets bounces no more. Memory that cannot be registered is counted anew.
+    void register_due(std::span<const Buffers> buffers);
+
+private:
+    struct Entry {
+        std::size_t bytes = 0;
+        Index runs = 0;
+        std::unique_ptr<RegisteredMemory> held = nullptr;
+    };
+    void register_due(std::span<const std::byte> memory, Index after);
+
+    std::shared_ptr<Arena> arena_;
+    Index register_after_;
+    std::mutex mutex_;
+    std::map<const std::byte*, Entry> entries_;  // by begin
+};
+
+/// Collective. As mpi::moves_that_repay.
+[[nodiscard]] Result<Index> measure_moves_that_repay(MPI_Comm communicator);
 
 }  // namespace reshard::mpi

@@ -156,6 +156,7 @@ Result<bool> ShmCopy::next(Slice most) {
             const auto done = wait(&SignalLine::done, run_, paths_.leaving, most);
             if (done && *done) {
                 for (const auto& [array, peer] : paths_.written) bring_back(array, peer);
+                if (paths_.bounces && plan_.repeated_) count_bounced();
                 end();
             }
             return done;
@@ -275,6 +276,16 @@ void ShmCopy::push() {
     for (std::size_t array = 0; array < plan_.arrays_.size(); ++array)
         if (plan_.arrays_[array].moves)
             plan_.arrays_[array].push.push(buffers_.sources[array], paths_.targets[array], plan_.store_);
+}
+
+void ShmCopy::count_bounced() const {
+    for (std::size_t array = 0; array < plan_.arrays_.size(); ++array) {
+        const auto staged = [&](const std::vector<char>& peer) { return peer[array] != 0; };
+        const Buffers& own = buffers_.buffers[array];
+        const bool in_place = own.source.data() == own.target.data();
+        if (std::ranges::any_of(paths_.from_stage, staged)) plan_.repeated_->count(own.target);
+        if (!in_place && std::ranges::any_of(paths_.to_stage, staged)) plan_.repeated_->count(own.source);
+    }
 }
 
 Result<void> ShmCopy::sweep() {

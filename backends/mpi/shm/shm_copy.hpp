@@ -9,6 +9,7 @@
 #include "backends/mpi/base/board.hpp"
 #include "backends/mpi/shm/bounce_buffers.hpp"
 #include "backends/mpi/shm/mailboxes.hpp"
+#include "backends/mpi/shm/registry.hpp"
 #include "backends/mpi/shm/shm_run.hpp"
 #include "reshard/backends/mpi.hpp"
 #include "src/copy/multi_copy.hpp"
@@ -36,6 +37,8 @@ public:
     /// neither.
     [[nodiscard]] const PeerRegions* reached() const { return is_small() ? nullptr : &reached_; }
     [[nodiscard]] bool is_small() const { return mailboxes_.has_value(); }
+    /// Runs count there which buffers bounced. Null: nowhere.
+    void count_in(std::shared_ptr<RepeatedMemory> repeated) { repeated_ = std::move(repeated); }
 
 private:
     friend class ShmCopy;
@@ -75,6 +78,7 @@ private:
     std::optional<Mailboxes> mailboxes_;  // all goes through them
     BounceBuffers bounce_buffers_;        // without mailboxes
     Paths paths_;
+    std::shared_ptr<RepeatedMemory> repeated_;
     Store store_ = Store::cached;
     Store bounce_store_ = Store::cached;
     bool casts_ = false;  // some array
@@ -102,6 +106,7 @@ private:
     Result<bool> next_of_small(Slice most);
     void push();
     Result<void> sweep();
+    void count_bounced() const;
 
     ShmCopyPlan& plan_;
     Phase phase_;

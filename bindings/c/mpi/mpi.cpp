@@ -18,6 +18,7 @@ Result<mpi::Options> mpi_options_of(const reshard_mpi_options* given) {
     RESHARD_CHECK(need_count(asked.piece_bytes, 0, "piece_bytes"));
     RESHARD_CHECK(need_count(asked.staging_bytes, 0, "staging_bytes"));
     RESHARD_CHECK(need_count(asked.timeout_ms, 0, "timeout_ms"));
+    RESHARD_CHECK(need_count(asked.register_after, mpi::when_repaid, "register_after"));
     mpi::Options options;
     options.shared_memory = asked.shared_memory != 0;
     options.ranks_per_node = asked.ranks_per_node;
@@ -26,6 +27,7 @@ Result<mpi::Options> mpi_options_of(const reshard_mpi_options* given) {
     options.piece_bytes = asked.piece_bytes;
     options.staging_bytes = asked.staging_bytes;
     options.timeout = std::chrono::milliseconds(asked.timeout_ms);
+    options.register_after = asked.register_after;
     return options;
 }
 

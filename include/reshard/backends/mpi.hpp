@@ -21,6 +21,9 @@ enum class UnregisteredBuffers {
     bounce_nontemporal  ///< with non-temporal stores: fast if they do not
 };
 
+/// Options::register_after: as many moves as repay a registration, which make_backend measures in some milliseconds.
+inline constexpr Index when_repaid = -1;
+
 /// The same on all ranks.
 struct Options {
     /// Ranks of one node move data through shared memory. If false, all data moves by messages.
@@ -42,6 +45,10 @@ struct Options {
     /// How long a rank waits for a missing peer before a run, or its preparation, fails. Peers that fail, or that drop
     /// an executor that others wait for, say so, and no rank waits for them.
     std::chrono::milliseconds timeout = std::chrono::minutes(5);
+    /// A buffer of the caller's that went through bounce buffers in so many runs is registered before the next one, as
+    /// by register_memory with OnFork::withhold. The caller then keeps its memory as it is until the backend and its
+    /// executors are gone: that ends the registration. 0: never. Buffers of less than 1 MiB are not registered.
+    Index register_after = 0;
 };
 
 /// Collective over `communicator`. Errors: backend if MPI is not initialized, already finalized, or fails.
@@ -59,6 +66,10 @@ void refuse(MPI_Comm communicator, const Error& why);
 /// Errors: what `seconds` returns, on the ranks where it does, and backend on the others.
 [[nodiscard]] Result<Options> tune(MPI_Comm communicator, const Options& options,
                                    const std::function<Result<double>(Backend&)>& seconds);
+
+/// Collective. Returns how many moves of an unregistered buffer take as much longer as registering it, and ending that,
+/// would take. It measures both on all ranks at once. Errors: backend.
+[[nodiscard]] Result<Index> moves_that_repay(MPI_Comm communicator);
 
 /// As reshard::redistribute, on a backend of the communicator's own with default options. The backend and its executors
 /// are an attribute of the communicator. MPI_Comm_free or MPI_Finalize frees them, and a duplicate does not inherit

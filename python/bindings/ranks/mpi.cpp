@@ -132,10 +132,21 @@ nb::object allocate(std::uintptr_t address, Index bytes) {
     return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(shown.data(), {shown.size()}, owner));
 }
 
-/// The caller's arrays while peers reach them. They are kept alive, so that numpy refuses to resize them.
+// The address of dense memory of the host, and its bytes. None for any other object.
+nb::object dense_extent(nb::handle object) {
+    const Array array = array_of(object, "array", Access::read);
+    expect_pageable(array, "array");
+    const std::span<std::byte> extent = array.extent();
+    if (array.empty() || extent.size() != array.size_bytes()) return nb::none();
+    return nb::make_tuple(reinterpret_cast<std::uintptr_t>(extent.data()), extent.size());
+}
+
+/// The caller's arrays while peers reach them. With `keep` they are kept alive, so that numpy refuses to resize them.
+/// Without it, the caller drops this before the owner of the memory dies.
 class RegisteredArrays : NonCopyable {
 public:
-    RegisteredArrays(std::uintptr_t address, const nb::args& arrays, bool withhold) : backend_(backend_at(address)) {
+    RegisteredArrays(std::uintptr_t address, const nb::args& arrays, bool withhold, bool keep)
+        : backend_(backend_at(address)) {
         for (std::size_t i = 0; i < arrays.size(); ++i) {
             const std::string name = arrays.size() == 1 ? "array" : fmt::format("arrays[{}]", i);
             arrays_.push_back(array_of(arrays[i], name.c_str(), Access::read));
@@ -146,6 +157,14 @@ public:
             return enter(withhold ? OnFork::withhold : OnFork::share);
         }();
         unwrap(std::move(registered));
+        if (keep) return;
+        std::erase_if(arrays_, [](const Array& array) { return array.numpy; });
+        for (Array& array : arrays_) {
+            nb::ndarray<nb::ro> memory;  // a capsule keeps the memory alive, and not the object
+            if (!nb::try_cast(array.object.attr("__dlpack__")(), memory) || memory.data() != array.bytes) continue;
+            array.keeper = std::move(memory);
+            array.object.reset();
+        }
     }
     ~RegisteredArrays() {
         const Unlocked unlocked;
@@ -236,10 +255,17 @@ NB_MODULE(_mpi, module) {
         .def("end", &RegisteredArrays::end);
     module.def(
         "register",
-        [](std::uintptr_t address, const nb::args& arrays, bool withhold) {
-            return std::make_unique<RegisteredArrays>(address, arrays, withhold);
+        [](std::uintptr_t address, const nb::args& arrays, bool withhold, bool keep) {
+            return std::make_unique<RegisteredArrays>(address, arrays, withhold, keep);
         },
-        "address"_a, "arrays"_a, "withhold"_a);
+        "address"_a, "arrays"_a, "withhold"_a, "keep"_a);
+    module.def("dense_extent", dense_extent, "array"_a);
+    module.def(
+        "moves_that_repay",
+        [](std::uintptr_t address) {
+            return unwrap(waiting([&] { return reshard::mpi::moves_that_repay(communicator_at(address)); }));
+        },
+        "address"_a);
     module.def("runner", runner_of, "address"_a, "schedule"_a);
     module.def("prepare", prepare, "address"_a, "plan"_a, "sources"_a.none(), "targets"_a.none(), "split"_a.none());
     module.def(
