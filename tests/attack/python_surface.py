@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Attacks the Python package: hostile arguments for every public name, which it finds by inspection, not from a list.
 
-    python_surface.py [--seed N]      RESHARD_LONG: for an hour, or RESHARD_SECONDS
+    python_surface.py [--seed N]      runs that batch, or the same few batches each time
+    RESHARD_LONG=1 python_surface.py  runs random batches for an hour, or for RESHARD_SECONDS
 
 A batch is a list of statements that a seed gives. A child process of its own runs it, with a limit on memory and on the time of
 each statement. A statement may raise what is documented. It must not end the process, hang, take memory without end, or raise
@@ -29,6 +30,7 @@ HERE = pathlib.Path(__file__).resolve()
 SECONDS = 5.0  # of CPU, for one statement
 MEMORY = 1 << 30  # bytes beyond what a child has before its first statement
 STATEMENTS = 400
+BATCHES = 20  # of a short run; a multiple of len(KINDS)
 KINDS = ("plain", "threads", "mpi", "warnings", "ending")
 CALLED = ("__init__", "__setstate__", "__getstate__", "__eq__", "__hash__", "__len__", "__call__", "__str__", "__repr__", "__enter__",
           "__exit__", "__reduce__", "_repr_html_")
@@ -510,8 +512,9 @@ def main():
     if given.child == "ending":
         return child_of_ending(given.code)
     import reshard
-    seconds = float(os.environ.get("RESHARD_SECONDS") or (3600 if os.environ.get("RESHARD_LONG") else 8))
-    first = given.seed if given.seed is not None else random.SystemRandom().randrange(10**6) * len(KINDS)
+    is_long = bool(os.environ.get("RESHARD_LONG"))
+    seconds = float(os.environ.get("RESHARD_SECONDS") or 3600)
+    first = given.seed if given.seed is not None else random.SystemRandom().randrange(10**6) * len(KINDS) if is_long else 0
     begin, seed = time.monotonic(), first
     with tempfile.TemporaryDirectory() as folder:
         while True:
@@ -524,7 +527,8 @@ def main():
                     print(f"{HERE.name} --seed {seed}   ({kind}): {failure}", flush=True)  # last: reports cut the beginning
                     sys.exit(1)
             seed += 1
-            if given.seed is not None or (time.monotonic() - begin > seconds and seed - first >= len(KINDS)):
+            over = time.monotonic() - begin > seconds if is_long else seed - first >= BATCHES
+            if given.seed is not None or over:
                 break
     print(f"seeds {first} to {seed - 1}: nothing found")
 

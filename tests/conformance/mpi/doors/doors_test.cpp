@@ -5,7 +5,6 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "reshard/backends/mpi.hpp"
 #include "reshard/redistribute.hpp"
 #include "reshard/text.hpp"
+#include "support/property.hpp"
 #include "support/world.hpp"
 
 namespace reshard {
@@ -175,21 +175,18 @@ private:
     Index extents_ = 0;
 };
 
-int calls() {
-    const char* is_long = std::getenv("RESHARD_LONG");
-    return is_long != nullptr && std::string(is_long) == "1" ? 1'000'000 : 800;
-}
+int calls() { return test::long_run() ? 1'000'000 : 800; }
 
 // The seed is the same on all ranks.
-std::uint64_t drawn_seed() {
-    std::uint64_t seed = std::random_device{}();
+std::uint64_t common_seed() {
+    std::uint64_t seed = test::drawn_seed();
     MPI_Bcast(&seed, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
     return seed;
 }
 
 void play(const mpi::Options& options, int count) {
     const auto backend = mpi::make_backend(MPI_COMM_WORLD, options).value();
-    const std::uint64_t seed = drawn_seed();
+    const std::uint64_t seed = common_seed();
     SCOPED_TRACE(fmt::format("seed {}", seed));
     Trial trial(*backend, seed);
     for (int number = 0; number < count; ++number) {
