@@ -191,7 +191,7 @@ class Destinations(Written):
                                (("plan", "--list", "pipe"), "a pipe that nobody writes"),
                                (run("--list", "pipe", question=()), "a pipe that nobody writes")):
             with self.subTest(arguments=arguments):
-                ran = tool.reshard(*arguments, folder=self.folder, timeout=10)
+                ran = tool.reshard(*arguments, folder=self.folder)
                 self.assertEqual((ran.code, ran.out), (2, ""))
                 self.assertIn("cannot read 'pipe': " + why, ran.err)
 

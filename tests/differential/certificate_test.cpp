@@ -75,7 +75,7 @@ void show(int& shown, const Plan& plan, const std::string& cpp, const std::strin
 }
 
 TEST_F(Certificate, PlansAreAcceptedWithTheSameNumbers) {
-    const std::size_t wanted = long_run() ? 100000 : 10000;
+    const std::size_t wanted = long_run() ? 100000 : 4000;
     Draw draw(seed);
     Checker checker("plans");
     std::vector<Request> asked;
@@ -130,7 +130,7 @@ bool simulable(const Plan& plan) {
 }
 
 TEST_F(Certificate, BothJudgesAgreeOnDamagedPlans) {
-    const std::size_t wanted = long_run() ? 50000 : 10000;
+    const std::size_t wanted = long_run() ? 50000 : 4000;
     Draw draw(seed + 1);
     Checker checker("damaged_plans");
     std::vector<Request> asked;
@@ -243,7 +243,7 @@ TEST_F(Certificate, SchedulesAreAccepted) {
 }
 
 TEST_F(Certificate, BothJudgesAgreeOnDamagedSchedules) {
-    const std::size_t wanted = 10000;
+    const std::size_t wanted = long_run() ? 10000 : 4000;
     Draw draw(seed + 3);
     Checker checker("damaged_schedules");
     std::vector<Moved> asked;

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Runs every command of the ```console blocks of pages: readme.py FOLDER_OF_THE_TOOL PAGE.md... Each page runs in a folder
-of its own, so no page depends on another.
+of its own, so no page depends on another, and as many pages run at a time as there are cores.
 
 A command is a line `$ command`, continued while it ends in a backslash. The lines up to the next command are its output;
 if no line follows, the command must only succeed. `...` matches any lines. Plans are the same everywhere and are
 compared exactly. If a command measures time (reshard run, reshard bench), every number matches any number."""
 
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -55,12 +56,12 @@ def matches(printed, expected, measured):
 
 
 def run_page(page, environment):
-    """Runs a page. Returns the numbers of its commands and of failed ones."""
-    failed = ran = 0
+    """Runs a page. Returns the numbers of its commands and of failed ones, and a report of each command."""
+    failed, ran, said = 0, 0, []
     with tempfile.TemporaryDirectory() as folder:
         for number, command, expected in commands(page.name, page.read_text(encoding="utf-8")):
             if NOT_RUN.match(command):
-                print(f"{page.name}:{number}: left to a person: {command}")
+                said.append(f"{page.name}:{number}: left to a person: {command}")
                 continue
             ran += 1
             done = subprocess.run(["bash", "-euo", "pipefail", "-c", command], cwd=folder, env=environment,
@@ -69,13 +70,13 @@ def run_page(page, environment):
                 expected.pop()
             if done.returncode != 0:
                 failed += 1
-                print(f"{page.name}:{number}: exit {done.returncode}: {command}\n{done.stdout}{done.stderr}")
+                said.append(f"{page.name}:{number}: exit {done.returncode}: {command}\n{done.stdout}{done.stderr}")
             elif expected and not matches(done.stdout, expected, MEASURED.search(command)):
                 failed += 1
-                print(f"{page.name}:{number}: prints something else: {command}\n{done.stdout}")
+                said.append(f"{page.name}:{number}: prints something else: {command}\n{done.stdout}")
             else:
-                print(f"{page.name}:{number}: ok: {command}")
-    return ran, failed
+                said.append(f"{page.name}:{number}: ok: {command}")
+    return ran, failed, said
 
 
 def main(arguments):
@@ -85,9 +86,12 @@ def main(arguments):
     environment = dict(os.environ, PATH=f"{pathlib.Path(arguments[0]).resolve()}:{os.environ['PATH']}", NO_COLOR="1",
                        OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                        OMPI_MCA_rmaps_base_oversubscribe="1")
-    counts = [run_page(pathlib.Path(page), environment) for page in arguments[1:]]
-    ran, failed = (sum(column) for column in zip(*counts))
-    print(f"{ran} commands on {len(counts)} pages, {failed} failed")
+    ran = failed = 0
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for of_page, failed_of_page, said in pool.map(lambda page: run_page(pathlib.Path(page), environment), arguments[1:]):
+            ran, failed = ran + of_page, failed + failed_of_page
+            print(*said, sep="\n", flush=True)
+    print(f"{ran} commands on {len(arguments) - 1} pages, {failed} failed")
     return 1 if failed or not ran else 0
 
 

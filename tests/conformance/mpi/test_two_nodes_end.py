@@ -9,7 +9,7 @@ import time
 
 RANKS = 4
 BEGIN_SECONDS = 100
-END_SECONDS = 30
+END_SECONDS = 100
 
 
 def network(pid):
