@@ -37,7 +37,8 @@ Json as_json(const std::vector<live::OfferedTensor>& tensors, const std::vector<
                                {"reads", one.reads},
                                {"last", one.last},
                                {"bytes", one.bytes},
-                               {"seconds", one.seconds}});
+                               {"seconds", one.seconds},
+                               {"transport", one.transport}});
         all.push_back({{"newest", rank.newest},
                        {"bytes", rank.tile_bytes},
                        {"reads", rank.reads},
@@ -60,6 +61,7 @@ std::string as_text(const std::vector<live::OfferedTensor>& tensors, const std::
     Table versions({{"rank", Align::right}, {"version", Align::right}, {"state"}});
     Table readers({{"rank", Align::right},
                    {"reader"},
+                   {"by"},
                    {"reads", Align::right},
                    {"last", Align::right},
                    {"bytes", Align::right},
@@ -72,7 +74,7 @@ std::string as_text(const std::vector<live::OfferedTensor>& tensors, const std::
         for (const auto& one : ranks[rank].readers) {
             any = true;
             const bool took = one.last > 0;
-            readers.row({fmt::format("{}", rank), one.peer, number(one.reads), number(one.last),
+            readers.row({fmt::format("{}", rank), one.peer, one.transport, number(one.reads), number(one.last),
                          format_bytes(one.bytes), took ? format_seconds(one.seconds) : "-",
                          took ? format_rate(rate_of(one)) : "-"});
         }
