@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""live.py [--mpiexec MPIEXEC] [--cases M+N,...] [--sizes MIB,...] [--rounds N]: versions from a job to another.
+"""live.py [--mpiexec MPIEXEC] [--cases M+N,...] [--sizes MIB,...] [--rounds N] [--transport NAME,...]: versions from a job to another.
 
 Two network namespaces are the nodes, with a link of 62.5 MB/s each way (two_nodes.py). A publisher of m processes on
 the first node commits versions of f32[rows@x,columns]; a subscriber of n processes on the second one takes them as
@@ -54,11 +54,11 @@ def hear():
     return sys.stdin.readline()
 
 
-def publisher(folder, endpoint, mib, m, n, rank):
+def publisher(folder, endpoint, mib, m, n, rank, transport):
     source, _ = layouts(int(mib), int(m), int(n))
     job = reshard.live.join_group(f"{folder}/trainer", int(rank), int(m))
     tile = numpy.ones(source.tile_shape(int(rank)), "f4")
-    with reshard.live.publish(job, endpoint, {"w": (source, tile)}) as out:
+    with reshard.live.publish(job, endpoint, {"w": (source, tile)}, transport=transport) as out:
         say(endpoint=out.endpoint)
         version = 0
         while hear():
@@ -185,9 +185,9 @@ class Process:
 class Jobs:
     """A publisher and a subscriber, as long as the context lasts."""
 
-    def __init__(self, folder, asked, insides, mib, m, n):
+    def __init__(self, folder, asked, insides, mib, m, n, transport="auto"):
         self.all = []
-        self.out = [self.start(insides[0], "publisher", folder, asked, mib, m, n, rank) for rank in range(m)]
+        self.out = [self.start(insides[0], "publisher", folder, asked, mib, m, n, rank, transport) for rank in range(m)]
         endpoint = [one.next() for one in self.out][0]["endpoint"]
         self.into = [self.start(insides[1], "subscriber", folder, endpoint, mib, m, n, rank) for rank in range(n)]
         for one in self.into:
@@ -217,11 +217,11 @@ class Jobs:
                 sum(one["used"] for one in commits + updates))
 
 
-def between_nodes(mib, m, n, rounds):
+def between_nodes(transport, mib, m, n, rounds):
     """Rounds of a version and a stream: seconds of the version, as round() returns them, and of the stream."""
     with tempfile.TemporaryDirectory() as folder, Nodes(folder, RATE, 2) as nodes:
-        insides = [nodes.inside(0), nodes.inside(1)]
-        with Jobs(folder, f"{nodes.address(0)}:0", insides, mib, m, n) as jobs:
+        insides = [nodes.inside(0, True), nodes.inside(1, True)]
+        with Jobs(folder, f"{nodes.address(0)}:0", insides, mib, m, n, transport) as jobs:
             receives = jobs.start(insides[1], "sink", "-", mib)
             sends = jobs.start(insides[0], "stream", nodes.address(1), mib)
             for one in (receives, sends):
@@ -293,7 +293,7 @@ def two_passes(mib):
     return min(took)
 
 
-def row(name, mib, m, n, rounds):
+def row(name, transport, mib, m, n, rounds):
     """Prints medians, and least times in parentheses. The ratio is of both."""
     whole, after, used, other = zip(*rounds)
 
@@ -301,7 +301,7 @@ def row(name, mib, m, n, rounds):
         return f"{1e3 * statistics.median(seconds):.1f} ({1e3 * min(seconds):.1f}) ms"
 
     ratio = f"{statistics.median(other) / statistics.median(whole):.2f} ({min(other) / min(whole):.2f})"
-    print(f"| {name} | {m} + {n} | {mib} MiB | {times(whole)} | {1e3 * statistics.median(after):.1f} ms | "
+    print(f"| {name} | {transport} | {m} + {n} | {mib} MiB | {times(whole)} | {1e3 * statistics.median(after):.1f} ms | "
           f"{1e3 * statistics.median(used):.1f} ms | {1e3 * two_passes(mib):.1f} ms | {times(other)} | {ratio} |", flush=True)
 
 
@@ -310,6 +310,7 @@ def main():
     parser.add_argument("--mpiexec", help="instead of the link: on one machine, against redistribute")
     parser.add_argument("--cases", default="2+3,4+6", help="processes of both jobs")
     parser.add_argument("--sizes", default="4,64", help="MiB of the array")
+    parser.add_argument("--transport", default="auto", help="over the link: auto, tcp or ucx; several in turn: tcp,ucx")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--llama", type=int, metavar="VERSIONS", help="instead: a layer of a Llama, FSDP-4 to TP-2")
     asked = parser.parse_args()
@@ -319,17 +320,19 @@ def main():
         with tempfile.TemporaryDirectory() as folder, Nodes(folder, RATE, 2) as nodes:
             train_and_serve(asked.llama, nodes, folder)
         return
-    print("| other | processes | array | version | after commit | processors | two passes | other | ratio |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("| other | transport | processes | array | version | after commit | processors | two passes | other | ratio |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for mib in map(int, asked.sizes.split(",")):
         for m, n in [tuple(map(int, case.split("+"))) for case in asked.cases.split(",")]:
             if asked.mpiexec:
-                row("redistribute", mib, m, n, on_one_machine(asked.mpiexec, mib, m, n, asked.rounds))
+                row("redistribute", "memory", mib, m, n, on_one_machine(asked.mpiexec, mib, m, n, asked.rounds))
             else:
-                row("TCP stream", mib, m, n, between_nodes(mib, m, n, asked.rounds))
+                for transport in asked.transport.split(","):
+                    row("TCP stream", transport, mib, m, n, between_nodes(transport, mib, m, n, asked.rounds))
 
 
 if __name__ == "__main__":
+    os.environ.setdefault("UCX_LOG_FILE", "stderr")  # its words are no answers
     end_on_signals()
     if sys.argv[1:2] and sys.argv[1] in ROLES:
         ROLES[sys.argv[1]](*sys.argv[2:])

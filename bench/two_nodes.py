@@ -223,8 +223,10 @@ class Nodes:
     def address(node):
         return f"10.77.0.{node + 1}"
 
-    def inside(self, node):
-        return ["nsenter", "--target", str(self.holders[node].pid), "--net", "--uts"]
+    def inside(self, node, own_sys=False):
+        """What begins a command on a node. own_sys: its /sys has the devices of the node, as UCX needs."""
+        mounted = ["unshare", "--mount", "sh", "-c", 'mount -t sysfs none /sys && exec "$@"', "sh"] if own_sys else []
+        return ["nsenter", "--target", str(self.holders[node].pid), "--net", "--uts", *mounted]
 
     def launch(self, mpiexec, per_node, *command):
         """The command on all ranks of both nodes; what it prints."""

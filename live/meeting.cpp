@@ -84,6 +84,7 @@ Result<Met> meet(const std::string& endpoint, Clock::time_point end) {
         met.ranks.push_back(std::move(one.connection));
     }
     met.checks_bytes = first.packet.checks_bytes != 0;
+    if (!is_path(endpoint)) met.devices = static_cast<Devices>(first.packet.devices);
     const auto blank = is_path(endpoint) ? std::string::npos : first.text.find("\n\n");
     const std::size_t start = blank == std::string::npos ? 0 : blank + 2;
     RESHARD_ASSIGN(met.tensors, tensors_of(std::string_view(first.text).substr(start)));

@@ -7,6 +7,7 @@
 
 #include "live/tensors.hpp"
 #include "live/transport/packet.hpp"
+#include "live/transport/puts.hpp"
 #include "live/transport/stream.hpp"
 
 namespace reshard::live {
@@ -30,6 +31,7 @@ struct Met {
     std::vector<Connection> ranks;
     std::vector<NamedTensor> tensors;
     bool checks_bytes = false;
+    Devices devices = Devices::none;  // by which the publisher can put chunks
 };
 
 /// Connects to every rank of a publisher: at `endpoint`.0, ... if it is a path, else where rank 0 says. Errors:

@@ -65,6 +65,7 @@ public:
                         fmt::format("a limit of {} bytes of memory; wanted 0 for no limit, or at least {} "
                                     "for {} versions",
                                     options_.memory_bytes, versions_min * own_.version_bytes(), versions_min));
+        RESHARD_CHECK(open_puts(endpoint));
         RESHARD_CHECK(check_tensors(own_.tensors(), group_.size()));
         RESHARD_CHECK(own_.check_casts());
         if (std::ranges::any_of(tiles_, [](const auto& tile) { return !tile.empty(); }))
@@ -141,6 +142,18 @@ private:
         ReadLog log;
     };
 
+    Result<void> open_puts(const std::string& endpoint) {
+        if (is_path(endpoint)) return {};
+        if (options_.transport == Transport::automatic) devices_ = Devices::rdma;
+        if (options_.transport == Transport::ucx) devices_ = Devices::any;
+        auto puts = open_ucx(devices_);
+        if (puts)
+            puts_ = std::move(*puts);
+        else if (options_.transport == Transport::ucx)
+            return tl::unexpected(puts.error());
+        return {};
+    }
+
     // Copies the tiles into a segment that no subscriber knows.
     Result<OwnTiles::Digests> stage(Index version, OwnTiles::Tiles tiles) {
         RESHARD_CHECK(own_.check(tiles));
@@ -194,6 +207,7 @@ private:
             int wait = 1000;
             {
                 const std::lock_guard lock(mutex_);
+                if (puts_ && !puts_->work()) wait = 0;  // chunks may have landed, which is said next
                 for (const auto& [number, one] : readers_) {
                     const int events = one.reader->has_to_write() ? POLLIN | POLLOUT : POLLIN;
                     all.push_back({one.reader->number(), static_cast<short>(events), 0});
@@ -201,6 +215,7 @@ private:
                 }
                 wait = static_cast<int>(std::clamp<Index>(state_.next_tick() - milliseconds_now(), 0, wait));
                 if (!limit_.allows(Clock::now())) wait = std::min(wait, milliseconds_until(limit_.next()));
+                if (puts_) all.push_back({puts_->number(), POLLIN, 0});
             }
             poll(all.data(), all.size(), wait);
             std::uint64_t count = 0;
@@ -227,6 +242,7 @@ private:
         packet.rank = static_cast<std::uint32_t>(group_.rank());
         packet.ranks = static_cast<std::uint32_t>(group_.size());
         packet.checks_bytes = options_.check_bytes ? 1 : 0;
+        packet.devices = static_cast<std::uint16_t>(puts_ ? devices_ : Devices::none);
         std::unique_ptr<Reader> reader;
         const std::string peer = peer_of(made.number());
         if (is_local_) {
@@ -236,7 +252,7 @@ private:
         } else {
             Stream stream(std::move(made));
             stream.queue(packet, endpoints_ + "\n" + text_);
-            reader = remote_reader(std::move(stream), own_.memory(), limit_);
+            reader = remote_reader(std::move(stream), own_.memory(), limit_, puts_.get());
         }
         readers_.emplace(++last_reader_, Connected{std::move(reader), ReadLog(peer)});
         state_.join(last_reader_, now);
@@ -291,7 +307,7 @@ private:
             status.versions.push_back({version, std::string(name(state_.state_of(version)))});
         for (const auto& [number, one] : readers_) {
             status.reads += one.log.ended();
-            if (number != asks) status.readers.push_back(one.log.status(one.reader->bytes()));
+            if (number != asks) status.readers.push_back(one.log.status(one.reader->bytes(), one.reader->transport()));
         }
         return status;
     }
@@ -314,6 +330,8 @@ private:
     mutable std::mutex mutex_;
     PublisherState state_;
     RateLimit limit_;
+    Devices devices_ = Devices::none;
+    std::unique_ptr<Puts> puts_;                          // null: rows go over TCP
     std::map<Index, std::shared_ptr<Segment>> segments_;  // of the kept versions
     std::vector<std::shared_ptr<Segment>> spare_;
     std::map<std::size_t, Connected> readers_;
@@ -322,6 +340,12 @@ private:
     std::atomic<bool> stop_ = false;
     std::thread thread_;
 };
+
+std::optional<Transport> transport_of(std::string_view text) {
+    if (text == "auto") return Transport::automatic;
+    if (text == "tcp") return Transport::tcp;
+    return text == "ucx" ? std::optional(Transport::ucx) : std::nullopt;
+}
 
 Publisher::Publisher(std::unique_ptr<Session> session) : session_(std::move(session)) {}
 Publisher::Publisher(Publisher&&) noexcept = default;

@@ -22,9 +22,10 @@ void ReadLog::said(const Message& message, Clock::time_point now) {
     ++ended_;
 }
 
-ReaderStatus ReadLog::status(Index bytes) const {
+ReaderStatus ReadLog::status(Index bytes, std::string transport) const {
     ReaderStatus status = status_;
     status.bytes = bytes;
+    status.transport = std::move(transport);
     return status;
 }
 
@@ -32,7 +33,8 @@ std::string text_of(const RankStatus& status) {
     std::string text = fmt::format("rank {} {} {}\n", status.newest, status.tile_bytes, status.reads);
     for (const VersionStatus& one : status.versions) text += fmt::format("version {} {}\n", one.version, one.state);
     for (const ReaderStatus& one : status.readers)
-        text += fmt::format("reader {} {} {} {:.9f} {}\n", one.reads, one.last, one.bytes, one.seconds, one.peer);
+        text += fmt::format("reader {} {} {} {:.9f} {} {}\n", one.reads, one.last, one.bytes, one.seconds,
+                            one.transport, one.peer);
     return text;
 }
 
@@ -52,7 +54,7 @@ std::optional<RankStatus> status_of(std::string_view text) {
             words >> one.version >> one.state;
         } else if (kind == "reader") {
             ReaderStatus& one = status.readers.emplace_back();
-            words >> one.reads >> one.last >> one.bytes >> one.seconds >> std::ws;
+            words >> one.reads >> one.last >> one.bytes >> one.seconds >> one.transport >> std::ws;
             std::getline(words, one.peer);
         } else {
             return std::nullopt;

@@ -16,7 +16,8 @@ public:
     void granted(const Message& message, Clock::time_point now);  ///< the publisher has said this
     void said(const Message& message, Clock::time_point now);     ///< the reader has said this
     [[nodiscard]] Index ended() const { return ended_; }          ///< reads that have ended
-    [[nodiscard]] ReaderStatus status(Index bytes) const;         ///< `bytes` of each version
+    /// `bytes` of each version come by the transport.
+    [[nodiscard]] ReaderStatus status(Index bytes, std::string transport) const;
 
 private:
     ReaderStatus status_;

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 
 namespace reshard::live {
 namespace {
 
-constexpr Index chunk_bytes = Index{1} << 18;
 constexpr int chunks_at_once = 4;  // then it is another reader's turn
 
 class LocalReader : public Reader {
@@ -43,6 +43,7 @@ public:
     }
 
     [[nodiscard]] Index bytes() const override { return bytes_; }
+    [[nodiscard]] std::string transport() const override { return "memory"; }
 
 private:
     Descriptor socket_;
@@ -51,8 +52,8 @@ private:
 
 class RemoteReader : public Reader {
 public:
-    RemoteReader(Stream stream, const VersionMemory& layout, RateLimit& limit)
-        : stream_(std::move(stream)), layout_(layout), limit_(limit) {}
+    RemoteReader(Stream stream, const VersionMemory& layout, RateLimit& limit, Puts* puts)
+        : stream_(std::move(stream)), layout_(layout), limit_(limit), puts_(puts) {}
     [[nodiscard]] int number() const override { return stream_.number(); }
 
     // A grant is repeated when the lease is renewed. The rows are sent once.
@@ -76,6 +77,7 @@ public:
     }
 
     [[nodiscard]] Index bytes() const override { return rows_ ? bytes_of(*rows_) : 0; }
+    [[nodiscard]] std::string transport() const override { return lane_ ? "ucx" : "tcp"; }
 
     [[nodiscard]] Heard hear() override {
         while (true) {
@@ -89,21 +91,34 @@ public:
                 if (ends) end();  // the memory may be used for another version from now on
                 return {rows_ ? arrival.kind : Arrival::Kind::strange, message};
             }
+            if (arrival.packet.word == landed_word && lane_) {
+                lane_->taken();
+                continue;
+            }
+            if (arrival.packet.word == landing_word && puts_ != nullptr && !rows_) {
+                auto lane = puts_->lane(std::string(stream_.payload()));
+                if (lane) lane_ = std::move(*lane);  // else the rows go through the stream
+                continue;
+            }
             if (arrival.packet.word != rows_word || rows_) return {Arrival::Kind::strange};
             rows_ = rows_of(stream_.payload(), layout_.tiles);
             if (!rows_) return {Arrival::Kind::strange};
         }
     }
 
-    [[nodiscard]] bool has_to_write() const override {
-        return (walk_ && limit_.allows(Clock::now())) || !stream_.is_flushed();
+    [[nodiscard]] bool has_to_write() override {
+        announce();
+        return (walk_ && room() != nullptr && limit_.allows(Clock::now())) || !stream_.is_flushed();
     }
 
     void write() override {
         for (int chunk = 0; chunk < chunks_at_once; ++chunk) {
             // hear() notices a closed connection.
+            announce();
             if (!stream_.flush() || !stream_.is_flushed() || !walk_ || !limit_.allows(Clock::now())) return;
-            char* to = chunk_.data();
+            char* const start = room();
+            if (start == nullptr) return;
+            char* to = start;
             const Index bytes = walk_->walk(chunk_bytes, [&](const Row& row, Index run, Index place, Index count) {
                 const Index from = layout_.offsets[static_cast<std::size_t>(row.array)] + row.source_offset +
                                    run * row.source_stride + place;
@@ -112,14 +127,30 @@ public:
             });
             limit_.spend(bytes, Clock::now());
             Packet packet;
-            packet.word = data_word;
+            packet.word = lane_ ? landed_word : data_word;
             packet.generation = generation_;
-            stream_.queue(packet, {chunk_.data(), static_cast<std::size_t>(bytes)});
+            if (lane_) {
+                packet.content = static_cast<std::uint64_t>(bytes);
+                lane_->put(bytes);
+                under_way_.push_back(packet);
+            } else {
+                stream_.queue(packet, {start, static_cast<std::size_t>(bytes)});
+            }
             if (walk_->is_over()) end();
         }
     }
 
 private:
+    // Memory for the next chunk. nullptr: there is none now.
+    char* room() { return lane_ ? lane_->room() : chunk_.data(); }
+    // Tells the subscriber which chunks have landed.
+    void announce() {
+        while (lane_ && lane_->landed()) {
+            stream_.queue(under_way_.front());
+            under_way_.pop_front();
+        }
+        if (lane_ && lane_->has_failed()) stream_.end();
+    }
     void begin(const Message& message, const std::shared_ptr<Segment>& memory) {
         generation_ = message.generation;
         if (!rows_ || rows_->empty()) return;
@@ -135,6 +166,9 @@ private:
     Stream stream_;
     const VersionMemory& layout_;
     RateLimit& limit_;
+    Puts* puts_;
+    std::unique_ptr<Lane> lane_;            // or the rows go through the stream
+    std::deque<Packet> under_way_;          // says later that the chunks of the lane have landed
     std::optional<std::vector<Row>> rows_;  // what this rank wants of each version
     Index generation_ = 0;                  // of the last grant
     std::optional<RowWalk> walk_;           // while bytes are sent
@@ -146,8 +180,8 @@ private:
 
 std::unique_ptr<Reader> local_reader(Descriptor socket) { return std::make_unique<LocalReader>(std::move(socket)); }
 
-std::unique_ptr<Reader> remote_reader(Stream stream, const VersionMemory& memory, RateLimit& limit) {
-    return std::make_unique<RemoteReader>(std::move(stream), memory, limit);
+std::unique_ptr<Reader> remote_reader(Stream stream, const VersionMemory& memory, RateLimit& limit, Puts* puts) {
+    return std::make_unique<RemoteReader>(std::move(stream), memory, limit, puts);
 }
 
 }  // namespace reshard::live

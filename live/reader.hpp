@@ -9,6 +9,7 @@
 #include "live/row_walk.hpp"
 #include "live/tensors.hpp"
 #include "live/transport/packet.hpp"
+#include "live/transport/puts.hpp"
 #include "live/transport/rate_limit.hpp"
 #include "live/transport/segment.hpp"
 #include "live/transport/stream.hpp"
@@ -36,8 +37,10 @@ public:
 
     [[nodiscard]] virtual Index bytes() const = 0;  ///< of each version that it takes; 0: not known yet
 
-    [[nodiscard]] virtual bool has_to_write() const { return false; }  ///< write() has work
-    virtual void write() {}                                            ///< sends what fits, and not for long
+    [[nodiscard]] virtual std::string transport() const = 0;  ///< that carries the rows: ReaderStatus::transport
+
+    [[nodiscard]] virtual bool has_to_write() { return false; }  ///< write() has work now
+    virtual void write() {}                                      ///< sends what fits, and not for long
 };
 
 /// Reads from shared memory, over a connection that carries packets.
@@ -49,7 +52,9 @@ struct VersionMemory {
     std::vector<Index> offsets;
     std::vector<Index> tiles;
 };
-/// `limit` counts the bytes of all readers of the publisher's rank.
-[[nodiscard]] std::unique_ptr<Reader> remote_reader(Stream stream, const VersionMemory& memory, RateLimit& limit);
+/// `limit` counts the bytes of all readers of the publisher's rank. If the subscriber has memory for puts, the rows go
+/// through `puts`, which may be null.
+[[nodiscard]] std::unique_ptr<Reader> remote_reader(Stream stream, const VersionMemory& memory, RateLimit& limit,
+                                                    Puts* puts);
 
 }  // namespace reshard::live

@@ -28,6 +28,7 @@ Result<Source> Source::connect(const std::string& endpoint, std::span<const Want
     source.moves_ = std::make_unique<const WantedMoves>(std::move(moves));
     for (Connection& one : met.ranks) source.peers_.emplace_back().line = std::move(one);
     source.plan(group.rank());
+    if (auto puts = open_ucx(met.devices)) source.puts_ = std::move(*puts);
     // All ranks of this job copy at once, and share the last cache.
     const Index bytes = std::accumulate(source.wanted_bytes_.begin(), source.wanted_bytes_.end(), Index{0});
     source.store_ = summed_store_for(saturating_multiply(bytes, group.size()));
@@ -56,6 +57,10 @@ Result<void> Source::send_rows(Clock::time_point end) {
         Peer& peer = peers_[rank];
         if (!peer.line.stream) continue;
         Packet packet;
+        if (const auto landing = make_landing(peer)) {
+            packet.word = landing_word;
+            peer.line.stream->queue(packet, *landing);
+        }
         packet.word = rows_word;
         peer.line.stream->queue(packet, text_of(peer.rows, moves_->tensor_of_moves()));
         while (peer.line.stream->flush() && !peer.line.stream->is_flushed()) {
@@ -68,12 +73,20 @@ Result<void> Source::send_rows(Clock::time_point end) {
     return {};
 }
 
+// Memory for the chunks of a rank of the publisher. If it cannot be had, they come through the stream.
+Result<std::string> Source::make_landing(Peer& peer) const {
+    if (!puts_) return fail(Code::unsupported, "chunks come through the stream");
+    RESHARD_ASSIGN(peer.landing, puts_->landing());
+    return peer.landing->text();
+}
+
 std::optional<Source::News> Source::next() {
     if (!ended_.empty()) {
         News news = std::move(ended_.back());
         ended_.pop_back();
         return news;
     }
+    if (puts_) static_cast<void>(puts_->work());
     for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
         if (peers_[rank].is_lost) continue;
         auto news = peers_[rank].line.stream ? remote_news(rank) : local_news(rank);
@@ -112,10 +125,11 @@ std::optional<Source::News> Source::remote_news(std::size_t rank) {
         const Arrival arrival = peer.line.stream->receive();
         if (arrival.kind == Arrival::Kind::nothing) break;
         if (arrival.kind == Arrival::Kind::closed) return lose(rank, "its connection is closed");
-        if (arrival.packet.word == data_word && arrival.kind == Arrival::Kind::packet) {
-            if (!peer.taking || peer.taking->generation != arrival.packet.generation) continue;  // late
-            land(*peer.taking, peer.line.stream->payload());
-            if (!peer.taking->walk.is_over()) continue;
+        if (const auto bytes = bytes_with(peer, arrival)) {
+            const bool is_late = !peer.taking || peer.taking->generation != arrival.packet.generation;
+            if (!is_late) land(*peer.taking, *bytes);
+            if (arrival.packet.word == landed_word) give_back(peer);
+            if (is_late || !peer.taking->walk.is_over()) continue;
             return end(rank);
         }
         Message message = message_of(arrival.packet);
@@ -133,6 +147,24 @@ std::optional<Source::News> Source::remote_news(std::size_t rank) {
     if (peer.taking && Clock::now() - peer.taking->heard > lease_)
         return lose(rank, fmt::format("it has sent nothing of a version for {} ms", lease_.count()));
     return std::nullopt;
+}
+
+// The bytes that a packet brings or announces. nullopt: none, or more than a chunk has.
+std::optional<std::string_view> Source::bytes_with(const Peer& peer, const Arrival& arrival) {
+    const Packet& packet = arrival.packet;
+    if (arrival.kind != Arrival::Kind::packet) return std::nullopt;
+    if (packet.word == data_word) return peer.line.stream->payload();
+    if (packet.word != landed_word || !peer.landing || packet.content > chunk_bytes) return std::nullopt;
+    return std::string_view(reinterpret_cast<const char*>(peer.landing->chunk(peer.landed)), packet.content);
+}
+
+// The publisher may put another chunk in the place of the one that has landed.
+void Source::give_back(Peer& peer) {
+    Packet packet;
+    packet.word = landed_word;
+    ++peer.landed;
+    peer.line.stream->queue(packet);
+    static_cast<void>(peer.line.stream->flush());
 }
 
 void Source::land(Taking& taking, std::string_view bytes) {
@@ -217,7 +249,8 @@ void Source::wait(Clock::time_point end) const {
     std::vector<int> numbers;
     for (const Peer& peer : peers_)
         if (!peer.is_lost) numbers.push_back(peer.line.number());
-    static_cast<void>(wait_readable(numbers, end));
+    if (puts_) numbers.push_back(puts_->number());
+    if (!puts_ || puts_->work()) static_cast<void>(wait_readable(numbers, end));
 }
 
 void Source::send(std::size_t rank, const Message& message) {

@@ -10,6 +10,7 @@
 #include "live/protocol/message.hpp"
 #include "live/row_copy.hpp"
 #include "live/row_walk.hpp"
+#include "live/transport/puts.hpp"
 #include "live/transport/segment.hpp"
 #include "live/wanted_moves.hpp"
 #include "reshard/model/rows.hpp"
@@ -68,6 +69,8 @@ private:
     };
     struct Peer {
         Connection line;
+        std::unique_ptr<Landing> landing = {};  // its chunks are put there; null: they come through the stream
+        Index landed = 0;                       // chunks
         bool is_lost = false;
         std::vector<Row> rows = {};
         std::vector<Index> offsets = {};                          // of its tiles in a version's memory
@@ -81,6 +84,9 @@ private:
     };
     void plan(Index rank);
     [[nodiscard]] Result<void> send_rows(Clock::time_point end);
+    [[nodiscard]] static std::optional<std::string_view> bytes_with(const Peer& peer, const Arrival& arrival);
+    static void give_back(Peer& peer);
+    [[nodiscard]] Result<std::string> make_landing(Peer& peer) const;
     [[nodiscard]] std::optional<News> local_news(std::size_t rank);
     [[nodiscard]] std::optional<News> remote_news(std::size_t rank);
     [[nodiscard]] News lose(std::size_t rank, const std::string& why);
@@ -92,6 +98,7 @@ private:
     [[nodiscard]] News end(std::size_t rank);
 
     std::chrono::milliseconds lease_{};
+    std::unique_ptr<Puts> puts_;  // null: all chunks come through streams
     std::vector<Peer> peers_;
     std::unique_ptr<const WantedMoves> moves_;
     Store store_ = Store::cached;      // of copies in shared memory

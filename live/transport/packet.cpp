@@ -12,7 +12,7 @@ bool is_word(const Packet& packet) { return packet.word <= static_cast<std::uint
 
 bool is_known(const Packet& packet) {
     return packet.magic == Packet{}.magic && packet.protocol == protocol_number &&
-           (is_word(packet) || (packet.word >= hello && packet.word <= status_word));
+           (is_word(packet) || (packet.word >= hello && packet.word <= landed_word));
 }
 
 Packet packet_of(const Message& message) {

@@ -38,6 +38,8 @@ bool Stream::flush() {
     return true;
 }
 
+void Stream::end() { shutdown(socket_.number(), SHUT_RDWR); }
+
 Arrival Stream::receive() {
     Arrival arrival;
     if (std::exchange(is_new_, false)) came_ = 0;

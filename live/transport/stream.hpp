@@ -17,6 +17,7 @@ public:
     /// bears.
     void queue(Packet packet, std::string_view payload = {});
     [[nodiscard]] bool flush();                                               ///< sends what fits. False: closed
+    void end();                                                               ///< closes the connection at both ends
     [[nodiscard]] bool is_flushed() const { return sent_ == waits_.size(); }  ///< nothing waits
 
     /// The next packet that has come with all its bytes, which payload() shows until the next call.

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "live/transport/puts.hpp"
 #include "reshard/live/publish.hpp"
 #include "reshard/live/subscribe.hpp"
 #include "reshard/text.hpp"
@@ -134,15 +135,14 @@ const Layout& target() {
 }
 
 // Every element of version v is v, so that a mixed tile shows. Commits until an error, then stays connected.
-void publish(const std::string& folder, const std::string& endpoint, Index rank, milliseconds lease,
+void publish(const std::string& folder, const std::string& endpoint, Index rank, const PublishOptions& options,
              const std::function<void(const std::string&)>& say) {
     auto joined = join_group(folder + "/trainer", rank, publishers);
     if (!joined) return say("W: " + joined.error().message);
     auto& group = *joined;
     std::vector<std::int64_t> tile(tile_count(source(), rank));
-    auto out =
-        Publisher::open(*group, endpoint, std::vector<PublishedTensor>{{"w", source(), std::as_bytes(std::span(tile))}},
-                        {.lease = lease});
+    auto out = Publisher::open(*group, endpoint,
+                               std::vector<PublishedTensor>{{"w", source(), std::as_bytes(std::span(tile))}}, options);
     if (!out) return say("E" + out.error().message);
     say("P" + out->endpoint());
     for (Index version = 1;; ++version) {
@@ -188,6 +188,7 @@ struct Fate {
     int signal = SIGKILL;
     milliseconds lease = minutes(5);   // beyond `hang`: closed connections must tell of a killed process
     std::string endpoint = "weights";  // in the folder of the session, or host:port
+    Transport transport = Transport::automatic;
 };
 
 // One session with one victim. Returns the time from the signal to the last survivor's error.
@@ -198,7 +199,9 @@ milliseconds strike(std::mt19937_64& random, const Fate& fate) {
     const std::string asked = tcp ? fate.endpoint : folder + "/" + fate.endpoint;
     std::vector<Child> all;
     for (Index rank = 0; rank < publishers; ++rank)
-        all.emplace_back([&, rank](const auto& say) { publish(folder, asked, rank, fate.lease, say); });
+        all.emplace_back([&, rank](const auto& say) {
+            publish(folder, asked, rank, {.lease = fate.lease, .transport = fate.transport}, say);
+        });
     const std::string endpoint = all[0].next('P');
     const SubscribeOptions options{.lease = fate.lease, .in_place = random() % 2 == 0};
     for (Index rank = 0; rank < subscribers; ++rank)
@@ -265,6 +268,17 @@ TEST(Processes, Stopped) {
 TEST(Processes, StoppedOverTcp) {
     strike_often(reshard::test::long_run() ? 100 : 2,
                  {.signal = SIGSTOP, .lease = milliseconds(1500), .endpoint = "127.0.0.1:0"});
+}
+
+TEST(Processes, KilledOverUcx) {
+    if (const auto there = open_ucx(Devices::any); !there) GTEST_SKIP() << there.error().message;
+    strike_often(reshard::test::long_run() ? 2000 : 10, {.endpoint = "127.0.0.1:0", .transport = Transport::ucx});
+}
+TEST(Processes, StoppedOverUcx) {
+    if (const auto there = open_ucx(Devices::any); !there) GTEST_SKIP() << there.error().message;
+    strike_often(
+        reshard::test::long_run() ? 100 : 2,
+        {.signal = SIGSTOP, .lease = milliseconds(1500), .endpoint = "127.0.0.1:0", .transport = Transport::ucx});
 }
 
 }  // namespace

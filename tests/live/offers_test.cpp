@@ -74,6 +74,7 @@ TEST_P(Offers, Status) {
     EXPECT_EQ(now.readers[0].last, 8);
     EXPECT_EQ(now.readers[0].bytes, 24);
     EXPECT_GT(now.readers[0].seconds, 0);
+    EXPECT_EQ(now.readers[0].transport, GetParam() ? "tcp" : "memory");
     EXPECT_EQ(now.readers[0].peer.starts_with(GetParam() ? "127.0.0.1:" : fmt::format("process {}", getpid())), true)
         << now.readers[0].peer;
 
@@ -334,13 +335,17 @@ TEST(Rules, OfBothEnds) {
 
 // The answer of a stranger must not be taken for a status.
 TEST(ReadLog, OfText) {
-    RankStatus status{
-        7, 96, 4, {{6, "releasing"}, {7, "active"}}, {{"process 12", 6, 5, 48, 0.25}, {"[::1]:80", 0, 0, 0, 0}}};
+    RankStatus status{7,
+                      96,
+                      4,
+                      {{6, "releasing"}, {7, "active"}},
+                      {{"process 12", 6, 5, 48, 0.25, "memory"}, {"[::1]:80", 0, 0, 0, 0}}};
     const auto again = status_of(text_of(status));
     ASSERT_TRUE(again);
     EXPECT_EQ(text_of(*again), text_of(status));
     EXPECT_EQ(again->readers[0].peer, "process 12");
     EXPECT_EQ(again->readers[0].seconds, 0.25);
+    EXPECT_EQ(again->readers[0].transport, "memory");
     for (const char* const text :
          {"", "rank 1 2", "version 1 ready\n", "rank 1 2 3\nversion x ready\n", "rank 1 2 3\nreader 1 2\n",
           "rank 1 2 3\nrank 1 2 3\n", "rank 1 2 3\n\n", "GET / HTTP/1.0\n"})

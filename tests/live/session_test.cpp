@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "live/tensors.hpp"
+#include "live/transport/puts.hpp"
 #include "reshard/live/publish.hpp"
 #include "reshard/live/subscribe.hpp"
 #include "reshard/text.hpp"
@@ -78,9 +79,11 @@ std::vector<std::thread> job(const std::string& endpoint, Index ranks, const std
     return threads;
 }
 
-enum class Way { memory, tcp };
+enum class Way { memory, tcp, ucx };
 
 void move(Way way, const std::vector<Pair>& pairs, Index sources, Index targets, Index versions) {
+    if (way == Way::ucx)
+        if (const auto there = open_ucx(Devices::any); !there) GTEST_SKIP() << there.error().message;
     const Folder folder;
     std::promise<std::string> listens;
     const std::shared_future<std::string> endpoint = listens.get_future().share();
@@ -93,7 +96,8 @@ void move(Way way, const std::vector<Pair>& pairs, Index sources, Index targets,
             tiles.push_back(tile_of(layout, group.rank(), 1));
             tensors.push_back({pair.name, layout, std::as_bytes(std::span(tiles.back()))});
         }
-        auto out = Publisher::open(group, way == Way::tcp ? "127.0.0.1:0" : folder / "weights", tensors);
+        const PublishOptions options{.transport = way == Way::ucx ? Transport::ucx : Transport::automatic};
+        auto out = Publisher::open(group, way == Way::memory ? folder / "weights" : "127.0.0.1:0", tensors, options);
         if (group.rank() == 0) listens.set_value(out ? out->endpoint() : "");
         ASSERT_TRUE(out) << describe(out.error());
         for (Index version = 1; version <= versions; ++version) {
@@ -136,7 +140,7 @@ void move(Way way, const std::vector<Pair>& pairs, Index sources, Index targets,
 }
 
 class Session : public ::testing::TestWithParam<Way> {};
-INSTANTIATE_TEST_SUITE_P(Ways, Session, ::testing::Values(Way::memory, Way::tcp));
+INSTANTIATE_TEST_SUITE_P(Ways, Session, ::testing::Values(Way::memory, Way::tcp, Way::ucx));
 
 TEST_P(Session, OneToOne) { move(GetParam(), {{"w", "x=1", "i64[7,5]", "x=1", "i64[7,5]"}}, 1, 1, 3); }
 

@@ -1,4 +1,4 @@
-// The way over TCP: endpoints, and strangers at the port. session_test.cpp moves arrays over it.
+// The way over TCP and UCX: endpoints, and strangers at the port. session_test.cpp moves arrays over both.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "live/row_walk.hpp"
+#include "live/transport/puts.hpp"
 #include "live/transport/socket.hpp"
 #include "reshard/live/publish.hpp"
 #include "reshard/live/subscribe.hpp"
@@ -87,6 +88,32 @@ TEST_F(Tcp, AStrangerAtThePort) {
     auto into = Subscriber::connect(*theirs, out->endpoint(), std::vector<WantedTensor>{{"w", layout}});
     ASSERT_TRUE(into) << describe(into.error());
     EXPECT_EQ(into->update(minutes(1)).value(), 1);
+}
+
+// Both ends use UCX if the publisher asks for it, and the status says so. Without RDMA nobody uses it unasked.
+TEST_F(Tcp, TheTransportThatRuns) {
+    const bool has_ucx = open_ucx(Devices::any).has_value();
+    for (const Transport asked : {Transport::automatic, Transport::tcp, Transport::ucx}) {
+        auto out = Publisher::open(*mine, "127.0.0.1:0",
+                                   std::vector<PublishedTensor>{{"w", layout, std::as_bytes(std::span(values))}},
+                                   {.transport = asked});
+        if (asked == Transport::ucx && !has_ucx) {
+            EXPECT_EQ(out.error().code, Code::unsupported);
+            GTEST_SKIP() << out.error().message;
+        }
+        ASSERT_TRUE(out) << describe(out.error());
+        auto into = Subscriber::connect(*theirs, out->endpoint(), std::vector<WantedTensor>{{"w", layout}});
+        ASSERT_TRUE(into) << describe(into.error());
+        for (Index version = 1; version < 30; ++version) {  // more than the chunks that are under way at once
+            values.assign(6, version);
+            ASSERT_TRUE(out->commit(version));
+            ASSERT_EQ(into->update(minutes(1)).value(), version);
+            ASSERT_EQ(std::memcmp(into->tile(0).value().data(), values.data(), 48), 0);
+        }
+        const bool by_ucx =
+            asked == Transport::ucx || (asked == Transport::automatic && open_ucx(Devices::rdma).has_value());
+        EXPECT_EQ(out->status().readers.at(0).transport, by_ucx ? "ucx" : "tcp");
+    }
 }
 
 }  // namespace

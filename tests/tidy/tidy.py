@@ -206,7 +206,7 @@ NO_SYSTEM = ("iostream", "ostream", "istream", "fstream", "cstdio", "stdio.h", "
              "thread", "mutex", "shared_mutex", "condition_variable", "atomic", "future", "mpi.h")
 UNITS_MAX = 20  # in a folder; a header and its source count once
 BANNED_WORD = re.compile(r"\b\w*(manager|helper|util|handler)\w*", re.I)
-ALLOWED_WORD = re.compile(r"^MPI_|^utilit(y|ies)$|^utilization$|error_?handler", re.I)  # MPI's and JSON's words
+ALLOWED_WORD = re.compile(r"^MPI_|^utilit(y|ies)$|^utilization$|err(or)?_?handler", re.I)  # words of MPI, JSON and UCX
 BANNED_NAME = re.compile(r"\b(src|dst)(_\w*)?\b|\b\w+_(src|dst)\b")
 NAMED_PATH = re.compile(r"(?<![\w./<-])((?:include|src|synth|backends|files|live|report|tool|bindings|tests|bench|proofs|docs)/[\w/]*\w(?:\.\w+)?)"
                         r"(?![\w/*]|\.[\w*])")

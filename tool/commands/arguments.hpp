@@ -74,6 +74,7 @@ struct Arguments {
     Index version = 1;                        ///< live publish: the number of the checkpoint
     bool watch = false;                       ///< live publish: offer the checkpoints that come later, too
     Index readers = 0;                        ///< live publish: end after so many reads; 0: until a signal
+    std::string transport = "auto";           ///< live publish: auto, tcp or ucx
     bool follow = false;                      ///< live subscribe: go on with newer versions
     Index patience = 300;                     ///< live: seconds of a wait
     std::string hlo;                          ///< schedule: a file of scheduled HLO instead

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reshard/layout.hpp"
@@ -22,6 +23,16 @@ struct PublishedTensor {
     std::optional<DType> held = {};  ///< the element type of tiles, if it is another: commit casts to the layout's
 };
 
+/// The way of the rows between machines. A path as endpoint is always shared memory.
+enum class Transport {
+    automatic,  ///< UCX if both ends have RDMA and reach each other by it, else TCP
+    tcp,        ///< TCP
+    ucx,        ///< UCX if the subscriber has it, over the devices that UCX chooses, else TCP
+};
+
+/// The transport that a text names: `auto`, `tcp` or `ucx`. nullopt: none.
+[[nodiscard]] std::optional<Transport> transport_of(std::string_view text);
+
 /// Options of a publisher.
 struct PublishOptions {
     /// A reader that is silent for this long loses its claim to a version. Readers learn of a stalled publisher after
@@ -32,6 +43,7 @@ struct PublishOptions {
     /// A commit fails if the versions of this rank would take more. The newest one, the one before and the next one are
     /// always there at once, so at least three times the tiles. 0: no limit.
     Index memory_bytes = 0;
+    Transport transport = Transport::automatic;  ///< to subscribers on other machines
 };
 
 /// Publishes versions. Subscribers take them from shared memory or over TCP, each at its own time. One thread of its
@@ -45,7 +57,7 @@ public:
     /// their rows over TCP: rank 0 listens there, and the others at free ports. Host 0.0.0.0 is every network of this
     /// machine; port 0 is a free one. Collective over the group, which must outlive the publisher. Errors on all ranks:
     /// usage, mismatch (bad names, tiles or layouts; ranks that name different tensors); unsupported (unreduced axes, a
-    /// cast); backend (another process listens there; a rank is lost).
+    /// cast, Transport::ucx without UCX); backend (another process listens there; a rank is lost).
     [[nodiscard]] static Result<Publisher> open(Group& group, const std::string& endpoint,
                                                 std::span<const PublishedTensor> tensors,
                                                 const PublishOptions& options = {});

@@ -28,11 +28,12 @@ struct VersionStatus {
 
 /// A process that is connected to one rank of a publisher.
 struct ReaderStatus {
-    std::string peer;    ///< `process 4711` on the same machine, its address over TCP
-    Index reads = 0;     ///< the version that it reads now; 0: none
-    Index last = 0;      ///< the version of its last read that has ended; 0: none
-    Index bytes = 0;     ///< of each version that it takes from this rank; 0 until its first read
-    double seconds = 0;  ///< that its last read took, with the vote of its job
+    std::string peer;               ///< `process 4711` on the same machine, its address over TCP
+    Index reads = 0;                ///< the version that it reads now; 0: none
+    Index last = 0;                 ///< the version of its last read that has ended; 0: none
+    Index bytes = 0;                ///< of each version that it takes from this rank; 0 until its first read
+    double seconds = 0;             ///< that its last read took, with the vote of its job
+    std::string transport = "tcp";  ///< that carries the bytes: `memory`, `tcp` or `ucx`
 };
 
 /// The state of one rank of a publisher.

@@ -35,7 +35,7 @@ class PythonPublisher : NonCopyable {
 public:
     PythonPublisher(std::shared_ptr<PythonGroup> group, const std::string& endpoint, const nb::dict& tensors,
                     const nb::object& rules, const nb::dict& shapes, const nb::object& cast, Index lease,
-                    Index bytes_per_second, Index memory_bytes, bool check_bytes)
+                    Index bytes_per_second, Index memory_bytes, bool check_bytes, const std::string& transport)
         : group_(std::move(group)), lease_(lease) {
         const GroupCall call(*group_);
         checked(*group_, lease_, [&] {
@@ -46,8 +46,11 @@ public:
             for (std::size_t i = 0; i < tensors_.size(); ++i)
                 if (!arrays_[i].is_none()) static_cast<void>(tile_of(i, arrays_[i]));
             publish_as(cast);
+            if (!live::transport_of(transport))
+                raise({Code::usage, fmt::format("no transport {}; wanted auto, tcp or ucx", transport)});
         });
-        const live::PublishOptions options{lease_, check_bytes, bytes_per_second, memory_bytes};
+        const live::PublishOptions options{lease_, check_bytes, bytes_per_second, memory_bytes,
+                                           *live::transport_of(transport)};
         out_.emplace(
             unwrap(waiting([&] { return live::Publisher::open(*group_->group, endpoint, tensors_, options); })));
     }
@@ -177,9 +180,9 @@ private:
 void add_publishers(nb::module_& module) {
     nb::class_<PythonPublisher>(module, "Publisher")
         .def(nb::init<std::shared_ptr<PythonGroup>, const std::string&, const nb::dict&, const nb::object&,
-                      const nb::dict&, const nb::object&, Index, Index, Index, bool>(),
+                      const nb::dict&, const nb::object&, Index, Index, Index, bool, const std::string&>(),
              "group"_a, "endpoint"_a, "tensors"_a, "rules"_a.none(), "shapes"_a, "cast"_a.none(), "lease"_a,
-             "bytes_per_second"_a, "memory_bytes"_a, "check_bytes"_a)
+             "bytes_per_second"_a, "memory_bytes"_a, "check_bytes"_a, "transport"_a)
         .def("commit", &PythonPublisher::commit, "version"_a, "arrays"_a)
         .def("close", &PythonPublisher::close)
         .def_prop_ro("endpoint", &PythonPublisher::endpoint)

@@ -26,7 +26,8 @@ nb::list status(const std::string& endpoint, Index limit) {
         for (const live::VersionStatus& one : rank.versions) versions[nb::int_(one.version)] = one.state;
         nb::list readers;
         for (const live::ReaderStatus& one : rank.readers)
-            readers.append(nb::make_tuple(text_of(one.peer), one.reads, one.last, one.bytes, one.seconds));
+            readers.append(
+                nb::make_tuple(text_of(one.peer), one.reads, one.last, one.bytes, one.seconds, one.transport));
         all.append(nb::make_tuple(rank.newest, rank.tile_bytes, rank.reads, versions, readers));
     }
     return all;

@@ -34,7 +34,7 @@ class Publisher:
 
     def __init__(self, job: Any, endpoint: str, tensors: Mapping[str, Any], rules: str | None,
                  shapes: Mapping[str, Sequence[int]] | None, cast: Any, lease: float, bytes_per_second: int | None,
-                 memory_bytes: int | None, check_bytes: bool) -> None:
+                 memory_bytes: int | None, check_bytes: bool, transport: str) -> None:
         self._lease = milliseconds("lease", lease)
         self._job = job_of(job)
         self._staged = 0
@@ -45,7 +45,7 @@ class Publisher:
         plain = {name: self._sharded[name].layout if name in self._sharded else value for name, value in tensors.items()}
         self._out = module().Publisher(self._job.group, endpoint, plain, rules, dict(shapes or {}),
                                        dict(cast) if isinstance(cast, Mapping) else cast, self._lease,
-                                       int(bytes_per_second or 0), int(memory_bytes or 0), check_bytes)
+                                       int(bytes_per_second or 0), int(memory_bytes or 0), check_bytes, transport)
 
     def commit(self, version: int, arrays: Mapping[str, Any] | None = None) -> None:
         """Copies this rank's arrays and offers them as a version. They may change when it returns. Collective.
@@ -206,7 +206,8 @@ class Subscriber:
 
 def publish(job: Any, endpoint: str, tensors: Mapping[str, Any], *, rules: str | None = None,
             shapes: Mapping[str, Sequence[int]] | None = None, cast: Any = None, lease: float = 30.0,
-            bytes_per_second: int | None = None, memory_bytes: int | None = None, check_bytes: bool = True) -> Publisher:
+            bytes_per_second: int | None = None, memory_bytes: int | None = None, check_bytes: bool = True,
+            transport: str = "auto") -> Publisher:
     """Offers arrays of this job to subscribers. Collective over the job.
 
     job: None, a communicator of mpi4py, a process group of torch, the module torch.distributed or jax, or what join_group
@@ -222,11 +223,13 @@ def publish(job: Any, endpoint: str, tensors: Mapping[str, Any], *, rules: str |
     lease: a reader or publisher that is silent for so many seconds counts as lost; at least 0.1. bytes_per_second: this rank
     sends at most so many over TCP, to all subscribers together; None: no limit. memory_bytes: a
     commit fails if the versions of this rank would take more; at least three times its tiles; None: no limit. check_bytes: each version has a digest that
-    subscribers compare, which costs one pass over the arrays.
-    Errors, on all ranks: InputError (bad names, arrays, layouts, rules, lease); UnsupportedError (an array on a GPU,
-    unreduced axes, a cast between such types); BackendError (another process listens there, a rank is lost).
+    subscribers compare, which costs one pass over the arrays. transport: how rows travel to "host:port". "tcp"; "ucx": UCX
+    if the subscriber has it, else TCP; "auto": UCX if both ends have RDMA and reach each other by it, else TCP.
+    Errors, on all ranks: InputError (bad names, arrays, layouts, rules, lease, transport); UnsupportedError (an array on a
+    GPU, unreduced axes, a cast between such types, "ucx" without UCX); BackendError (another process listens there, a rank is lost).
     """
-    return Publisher(job, endpoint, tensors, rules, shapes, cast, lease, bytes_per_second, memory_bytes, check_bytes)
+    return Publisher(job, endpoint, tensors, rules, shapes, cast, lease, bytes_per_second, memory_bytes, check_bytes,
+                     transport)
 
 
 def subscribe(job: Any, endpoint: str, tensors: Mapping[str, Any] | None = None, *, rules: str | None = None,
@@ -268,6 +271,7 @@ class ReaderStatus(NamedTuple):
     last: int  #: the version of its last read that has ended; 0: none
     bytes: int  #: of each version that it takes from this rank; 0 until its first read
     seconds: float  #: that its last read took, with the vote of its job
+    transport: str  #: that carries the bytes: "memory", "tcp" or "ucx"
 
 
 class RankStatus(NamedTuple):

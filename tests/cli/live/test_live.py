@@ -154,6 +154,7 @@ class Live(tool.Case):
         reader, = rank["readers"]
         self.assertEqual(reader["peer"], f"process {into.process.pid}")
         self.assertEqual((reader["reads"], reader["last"], reader["bytes"]), (0, 3, rank["bytes"]))
+        self.assertEqual(reader["transport"], "memory")
         self.assertGreater(reader["seconds"], 0)
         told = self.ran_well(tool.reshard("live", "status", endpoint)).out
         self.assertRegex(told, r"version 3: 3 tensors, 4\.2 KiB on 1 rank\n rank  version  state\n    0        2  ready\n")

@@ -30,12 +30,12 @@ def say(line):
     os.write(1, (line + "\n").encode())
 
 
-def trainer(folder, rank, endpoint):
+def trainer(folder, rank, endpoint, transport):
     """Commits versions, all elements alike, until its parent ends it."""
     rank = int(rank)
     job = reshard.live.join_group(f"{folder}/trainer", rank, 2)
     array = numpy.zeros(SOURCE.tile_shape(rank), "i8")
-    with reshard.live.publish(job, endpoint, {"w": (SOURCE, array)}, lease=LEASE) as out:
+    with reshard.live.publish(job, endpoint, {"w": (SOURCE, array)}, lease=LEASE, transport=transport) as out:
         say(f"P{out.endpoint}")
         for version in range(1, 1 << 40):
             array[...] = version
@@ -88,16 +88,16 @@ def pull(nodes, way):
     need(*nodes.inside(2), "ip", "link", "set", "port1", way)
 
 
-def main():
+def cut(transport):
     seed = int(os.environ.get("RESHARD_SEED", "1"))
     choose = random.Random(seed)
     started = []
     with tempfile.TemporaryDirectory() as folder, Nodes(folder, RATE, 2) as nodes:
         try:
-            trainers = [Process(nodes.inside(0), "trainer", folder, rank, f"{nodes.address(0)}:0") for rank in range(2)]
+            trainers = [Process(nodes.inside(0, True), "trainer", folder, rank, f"{nodes.address(0)}:0", transport) for rank in range(2)]
             started += trainers
             endpoint = [one.next("P") for one in trainers][0]
-            engines = [Process(nodes.inside(1), "engine", folder, rank, endpoint) for rank in range(3)]
+            engines = [Process(nodes.inside(1, True), "engine", folder, rank, endpoint) for rank in range(3)]
             started += engines
             longest = 0.0
             for number in range(CUTS):
@@ -120,7 +120,7 @@ def main():
                     one.child.stdin.flush()
             for one in engines:
                 one.next("V")
-            print(f"{CUTS} cuts from RESHARD_SEED={seed}; the last error came at most {longest:.1f} s after the cut, "
+            print(f"{transport}: {CUTS} cuts from RESHARD_SEED={seed}; the last error came at most {longest:.1f} s after the cut, "
                   f"with leases of {LEASE:.0f} s")
         finally:
             for one in started:
@@ -135,8 +135,13 @@ if __name__ == "__main__":
         print("skipped: reshard.live needs Linux")
         sys.exit(77)
     else:
+        os.environ.setdefault("UCX_LOG_FILE", "stderr")  # its words are no lines of a process
         try:
-            main()
+            cut("tcp")
+            reshard.live.publish(None, "127.0.0.1:0", {"w": reshard.parse_layout("x=1", "i64[1]")}, transport="ucx").close()
+            cut("ucx")
+        except reshard.UnsupportedError as why:
+            print(f"not over UCX: {why}")
         except Skip as why:
             print(f"skipped: {why}")
             sys.exit(77)

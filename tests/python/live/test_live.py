@@ -410,6 +410,7 @@ class OneProcess(unittest.TestCase):
         self.assertEqual((rank.newest, rank.tile_bytes, rank.versions), (4, 40, {4: "ready"}))
         reader, = rank.readers
         self.assertEqual((reader.peer, reader.reads, reader.last, reader.bytes), (f"process {os.getpid()}", 0, 4, 40))
+        self.assertEqual(reader.transport, "memory")
         self.assertGreater(reader.seconds, 0)
         self.assertRaisesRegex(reshard.BackendError, "cannot connect to", reshard.live.status, self.endpoint + "x", 0)
 

@@ -37,6 +37,9 @@ void add_publish(CLI::App& live, Arguments& arguments) {
                                   "end when so many processes have read a version, instead of Ctrl-C");
     readers->check(CLI::Range(Index{1}, index_max))->excludes(watch);
     add_patience(*command, arguments, "how long --readers may take; 300 when not given");
+    option(*command, "--transport", arguments.transport, "NAME",
+           "between machines: tcp, ucx, or auto, which is ucx where both ends have RDMA; auto when not given")
+        ->check(CLI::IsMember({"auto", "tcp", "ucx"}));
     option(*command, "--rules", arguments.rules, "FILE", "for files of ranks: lines pattern = layout of the source");
     option(*command, "--list", arguments.list, "FILE",
            "the whole tensors, name dtype[shape], for files of ranks that lack it");

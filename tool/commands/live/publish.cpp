@@ -107,7 +107,8 @@ Result<int> live_publish(const Arguments& arguments) {
         RESHARD_TRY(const auto& contents, contents_of(arguments));
         std::vector<live::PublishedTensor> tensors;
         for (const files::LoadedTile& tile : contents.loaded.tiles) tensors.push_back({tile.name, *tile.layout});
-        RESHARD_ASSIGN(out, live::Publisher::open(*group, arguments.endpoint, tensors));
+        RESHARD_ASSIGN(out, live::Publisher::open(*group, arguments.endpoint, tensors,
+                                                  {.transport = *live::transport_of(arguments.transport)}));
         RESHARD_CHECK(commit(*out, arguments.version, contents));
         say(arguments, *out, contents.loaded);
     }  // the publisher has its own copy

@@ -36,7 +36,8 @@ Json as_json(const std::vector<live::OfferedTensor>& tensors, const std::vector<
                                {"reads", one.reads},
                                {"last", one.last},
                                {"bytes", one.bytes},
-                               {"seconds", one.seconds}});
+                               {"seconds", one.seconds},
+                               {"transport", one.transport}});
         all.push_back({{"newest", rank.newest},
                        {"bytes", rank.tile_bytes},
                        {"reads", rank.reads},
@@ -56,7 +57,7 @@ std::string as_text(const std::vector<live::OfferedTensor>& tensors, const std::
     std::string text = fmt::format("version {}: {}, {} on {}\n", number(newest), plural(std::ssize(tensors), "tensor"),
                                    format_bytes(bytes), plural(std::ssize(ranks), "rank"));
     Table versions({">rank", ">version", "state"});
-    Table readers({">rank", "reader", ">reads", ">last", ">bytes", ">took", ">rate"});
+    Table readers({">rank", "reader", "by", ">reads", ">last", ">bytes", ">took", ">rate"});
     bool any = false;
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
         for (const auto& one : ranks[rank].versions)
@@ -64,7 +65,7 @@ std::string as_text(const std::vector<live::OfferedTensor>& tensors, const std::
         for (const auto& one : ranks[rank].readers) {
             any = true;
             const bool took = one.last > 0;
-            readers.row({fmt::format("{}", rank), one.peer, number(one.reads), number(one.last),
+            readers.row({fmt::format("{}", rank), one.peer, one.transport, number(one.reads), number(one.last),
                          format_bytes(one.bytes), took ? format_seconds(one.seconds) : "-",
                          took ? format_rate(rate_of(one)) : "-"});
         }
