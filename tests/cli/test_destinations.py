@@ -116,15 +116,20 @@ class Destinations(Written):
     def piped(self, arguments, read):
         """The tool writes into a pipe `new`; `read` reads it in a thread."""
         os.mkfifo(self.path("new"))
+        both_ends = os.open(self.path("new"), os.O_RDWR)  # so neither of the next two waits
+        pipe = open(self.path("new"), "rb")
+        writer = os.open(self.path("new"), os.O_WRONLY)  # the reader sees no end before the tool opens the pipe
+        os.close(both_ends)
         got = []
 
         def reader():
-            with open(self.path("new"), "rb") as pipe:
+            with pipe:
                 got.append(read(pipe))
 
-        thread = threading.Thread(target=reader)
+        thread = threading.Thread(target=reader, daemon=True)
         thread.start()
         ran = tool.reshard(*arguments, folder=self.folder)
+        os.close(writer)
         thread.join(timeout=60)
         self.assertTrue(stat.S_ISFIFO(os.stat(self.path("new")).st_mode))
         self.assertEqual(os.listdir(self.folder), ["new"])
