@@ -192,7 +192,7 @@ Roll::Verdict Roll::vote(const Letter& own) {
                 return {fail(Code::backend, fmt::format("rank {} dropped its backend", rank)), true};
         }
         const bool interrupted_now = Interrupt::raised() && !given_up;
-        if (!written && !given_up && !interrupted_now) {
+        if (!written && !given_up && !(interrupted_now && own.code < 0)) {
             for (int k = 1; k < size_; ++k) {
                 const int rank = (rank_ + k) % size_;
                 const bool encloses = enclosure_ != nullptr && own.code < 0;
