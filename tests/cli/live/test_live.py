@@ -158,7 +158,7 @@ class Live(tool.Case):
         self.assertGreater(reader["seconds"], 0)
         told = self.ran_well(tool.reshard("live", "status", endpoint)).out
         self.assertRegex(told, r"version 3: 3 tensors, 4\.2 KiB on 1 rank\n rank  version  state\n    0        2  ready\n")
-        self.assertRegex(told, r"\n    0  process \d+      -     3  4\.2 KiB  .*/s\n")
+        self.assertRegex(told, r"\n    0  process \d+  memory      -     3  4\.2 KiB  .*/s\n")
         into.process.send_signal(signal.SIGINT)
         self.assertEqual(into.end(), 0)
         out.process.send_signal(signal.SIGTERM)
