@@ -16,21 +16,21 @@ struct Arguments {
     Result<int> (*command)(const Arguments&) = nullptr;  ///< one of commands.hpp
     Question question;
     bool json = false;
-    bool batch = false;                    ///< plan: problems on stdin, one a line
-    std::string list;                      ///< plan, run: a file of problems that are moved together; none when empty
-    std::string staging;                   ///< plan, run: how much of a list's limit is kept free for the backend
-    std::string rules;                     ///< plan: a file with the layouts of the tensors of a list; none when empty
-    std::vector<Index> lost;               ///< plan: devices whose tiles are gone; a rebuild is planned if there are any
-    std::string rows;                      ///< plan: a folder for the rows of every rank; none when empty
-    std::string side;                      ///< plan: whose rows, send or receive; send when empty
-    std::string source_storage;            ///< plan --rows: where source tiles lie; dense, row-major when empty
-    std::string target_storage;            ///< plan --rows: the same of target tiles
-    bool nested = false;                   ///< plan --rows: rows with nested loops
-    bool certify = false;                  ///< plan: ask the proved checker as well
-    std::string checker;                   ///< plan: that checker, found by itself when empty
-    bool times = false;                    ///< explain: how long each rule took
-    bool adjoint = false;                  ///< explain: also the adjoint of the plan
-    std::string log;                       ///< explain: a training log whose complaints are explained; none when empty
+    bool batch = false;          ///< plan: problems on stdin, one a line
+    std::string list;            ///< plan, run: a file of problems that are moved together; none when empty
+    std::string staging;         ///< plan, run: how much of a list's limit is kept free for the backend
+    std::string rules;           ///< plan: a file with the layouts of the tensors of a list; none when empty
+    std::vector<Index> lost;     ///< plan: devices whose tiles are gone; a rebuild is planned if there are any
+    std::string rows;            ///< plan: a folder for the rows of every rank; none when empty
+    std::string side;            ///< plan: whose rows, send or receive; send when empty
+    std::string source_storage;  ///< plan --rows: where source tiles lie; dense, row-major when empty
+    std::string target_storage;  ///< plan --rows: the same of target tiles
+    bool nested = false;         ///< plan --rows: rows with nested loops
+    bool certify = false;        ///< plan: ask the proved checker as well
+    std::string checker;         ///< plan: that checker, found by itself when empty
+    bool times = false;          ///< explain: how long each rule took
+    bool adjoint = false;        ///< explain: also the adjoint of the plan
+    std::string log;             ///< explain: a training log whose complaints are explained; none when empty
     std::optional<double> waste_max = {};  ///< explain --log: fail if XLA receives more than so many times the bytes
     bool svg = false;                      ///< draw, schedule
     /// local, mpi or nccl. plan, explain, draw: the backend of the plan, empty for any. run, bench: empty to
