@@ -113,8 +113,8 @@ Model model_of(const std::string& rules, nb::handle tensors) {
     const bool text = nb::isinstance<nb::str>(tensors);
     std::string list = text ? std::string(string_of(tensors)) : std::string();
     std::vector<ListedTensor> listed = text ? std::vector<ListedTensor>() : tensors_of(tensors);
-    return {rules, std::move(list), std::move(listed),
-            unwrap(without_gil([&] { return text ? ModelRows::make(rules, list) : ModelRows::make(rules, listed); }))};
+    auto rows = without_gil([&] { return text ? ModelRows::make(rules, list) : ModelRows::make(rules, listed); });
+    return {rules, std::move(list), std::move(listed), unwrap(std::move(rows))};
 }
 
 const CheckpointMapping& mapping_of(Model& model) {
