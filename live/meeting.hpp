@@ -31,7 +31,7 @@ struct Met {
     std::vector<Connection> ranks;
     std::vector<NamedTensor> tensors;
     bool checks_bytes = false;
-    Devices devices = Devices::none;  // by which the publisher can put chunks
+    Devices devices = Devices::none;  // the publisher can put chunks through these
 };
 
 /// Connects to every rank of a publisher: at `endpoint`.0, ... if it is a path, else where rank 0 says. Errors:

@@ -141,7 +141,7 @@ public:
     }
 
 private:
-    // Memory for the next chunk. nullptr: there is none now.
+    // Memory for the next chunk. nullptr: all of it is in use.
     char* room() { return lane_ ? lane_->room() : chunk_.data(); }
     // Tells the subscriber which chunks have landed.
     void announce() {

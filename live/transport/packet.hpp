@@ -18,7 +18,7 @@ struct Packet {
     std::uint32_t rank = 0;
     std::uint32_t ranks = 0;
     std::uint16_t checks_bytes = 0;
-    std::uint16_t devices = 0;  // hello: by which the publisher can put chunks (Devices)
+    std::uint16_t devices = 0;  // hello: the publisher can put chunks through these (Devices)
     std::int64_t generation = 0;
     std::int64_t version = 0;
     std::uint64_t content = 0;

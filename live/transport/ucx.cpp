@@ -103,7 +103,7 @@ private:
     ucp_mem_h handle_ = nullptr;
 };
 
-// What a lane must know of a landing, followed by the worker's address and the remote key.
+// The text of a landing begins with this. The worker's address and the remote key follow.
 struct LandingHeader {
     std::uint64_t start = 0;
     std::uint64_t address_bytes = 0;
@@ -219,11 +219,11 @@ private:
     Chunks chunks_;
     ucp_ep_h peer_ = nullptr;
     ucp_rkey_h key_ = nullptr;
-    std::uint64_t start_ = 0;    // of the landing
-    Index put_ = 0;              // chunks
-    Index landed_ = 0;           // of them
-    Index taken_ = 0;            // of those
-    std::deque<void*> flushes_;  // of the chunks that have not landed
+    std::uint64_t start_ = 0;    // the address of the landing
+    Index put_ = 0;              // chunks so far
+    Index landed_ = 0;           // chunks so far
+    Index taken_ = 0;            // chunks so far
+    std::deque<void*> flushes_;  // one for each chunk that was put and has not landed
     bool failed_ = false;
 };
 

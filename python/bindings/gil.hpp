@@ -21,7 +21,7 @@ private:
     PyThreadState* state_;
 };
 
-/// What the body returns, which runs without the GIL.
+/// Runs the body without the GIL and returns its result.
 template <class Body>
 auto without_gil(const Body& body) {
     const Unlocked unlocked;

@@ -73,7 +73,7 @@ struct Executor::RunState {
     Error first_error = {};
     std::vector<std::weak_ptr<Prepared>> prepared = {};  ///< all of the list's
     SpareBuckets spare = {};
-    /// What moves the one array of the list within one call, one after another. Empty or null if that is not possible.
+    /// One call moves the only array of the list by these, one after another. Empty or null if it cannot.
     std::vector<AtOnce*> at_once = {};
 
     /// Peers that wait in any bucket are told.

@@ -149,8 +149,8 @@ void RepeatedMemory::register_due(std::span<const std::byte> memory, Index after
     if (made) entry.held = std::move(*made);
 }
 
-// Ranks that share cores or a memory bus delay each other here as they do in a run. A registration saves a second copy
-// of what comes from other ranks. Each rank is expected to keep the part of one rank.
+// Ranks that share cores or a memory bus delay each other here as they do in a run. Unregistered data of other ranks is
+// copied twice, registered data once. One part of the array in `ranks` is expected to stay on its rank.
 Result<Index> measure_moves_that_repay(MPI_Comm communicator) {
     RESHARD_CHECK(all_succeeded(communicator, {}, 1));
     RESHARD_TRY(const auto& seconds, reduced(communicator, registration_and_copy(), MPI_DOUBLE, MPI_SUM));

@@ -68,7 +68,7 @@ public:
     RepeatedMemory(std::shared_ptr<Arena> arena, Index register_after)
         : arena_(std::move(arena)), register_after_(register_after) {}
 
-    /// Counts a run in which this memory went through bounce buffers.
+    /// Counts a run that moved this memory through bounce buffers.
     void count(std::span<const std::byte> memory);
 
     /// Registers what has moved often enough, before a run. A source waits for one run more than a target: data that

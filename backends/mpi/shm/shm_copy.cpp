@@ -68,8 +68,8 @@ Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, st
     return plan;
 }
 
-// Non-temporal stores win if the ranks of the node write more than the cache that they share can hold. Mailboxes win if
-// a second copy of what ranks receive is cheaper than a barrier. Returns whether they do.
+// Non-temporal stores win if the ranks of the node write more than the cache that they share can hold. Mailboxes
+// copy received data twice and save a barrier. Returns whether that is cheaper.
 Result<bool> ShmCopyPlan::choose(MPI_Comm communicator, const PeerRegions& parts, const Options& options) {
     Index received = 0;
     for (const PeerRegion& part : parts.receives) received += bytes_of(part.target);

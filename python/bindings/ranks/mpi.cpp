@@ -132,7 +132,7 @@ nb::object allocate(std::uintptr_t address, Index bytes) {
     return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(shown.data(), {shown.size()}, owner));
 }
 
-// The address of dense memory of the host, and its bytes. None for any other object.
+// Returns the address and the bytes of an array that is dense and in the host's memory, else None.
 nb::object dense_extent(nb::handle object) {
     const Array array = array_of(object, "array", Access::read);
     expect_pageable(array, "array");
@@ -141,8 +141,8 @@ nb::object dense_extent(nb::handle object) {
     return nb::make_tuple(reinterpret_cast<std::uintptr_t>(extent.data()), extent.size());
 }
 
-/// The caller's arrays while peers reach them. With `keep` they are kept alive, so that numpy refuses to resize them.
-/// Without it, the caller drops this before the owner of the memory dies.
+/// The caller's arrays while peers reach them. If `keep` is true, they are kept alive, so that numpy refuses to resize
+/// them. If it is false, the caller drops this object before the owner of the memory dies.
 class RegisteredArrays : NonCopyable {
 public:
     RegisteredArrays(std::uintptr_t address, const nb::args& arrays, bool withhold, bool keep)
