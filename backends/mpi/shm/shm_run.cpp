@@ -6,7 +6,7 @@
 
 namespace reshard::mpi {
 
-ShmRun::ShmRun(Signals& signals, const ShmAddresses& buffers, std::uint64_t run, const Ranks& peers)
+ShmRun::ShmRun(Signals& signals, const ShmAddresses& buffers, std::uint64_t run, Ranks peers)
     : signals_(signals), buffers_(buffers), run_(run), waiting_(signals), uses_(buffers.use()) {
     for (const ShadowCopy& one : buffers.read_by_peers) std::memcpy(one.shadow, one.own, one.bytes);
     for (std::size_t i = 0; !peers.empty() && i < buffers.addresses.size(); ++i) {
@@ -36,15 +36,13 @@ void ShmRun::bring_back(std::size_t array, std::size_t peer) const {
     }
 }
 
-void ShmRun::say(Counter SignalLine::*counter, std::uint64_t value, const Ranks& peers) {
+void ShmRun::say(Counter SignalLine::*counter, std::uint64_t value, Ranks peers) {
     (signals_.line(signals_.rank()).*counter).store(value, std::memory_order_release);
     if (!peers.empty()) signals_.wake(peers);
 }
 
-Result<bool> ShmRun::wait(Counter SignalLine::*counter, std::uint64_t least, const Ranks& peers, Slice most) {
-    wanted_.clear();
-    for (const std::size_t peer : peers) wanted_.push_back({peer, &(signals_.line(peer).*counter), least});
-    return waiting_.on(wanted_, Signals::Need::all, most);
+Result<bool> ShmRun::wait(Counter SignalLine::*counter, std::uint64_t least, Ranks peers, Slice most) {
+    return waiting_.on(signals_.counters(counter, least, peers), Signals::Need::all, most);
 }
 
 Result<bool> ShmRun::advance(Slice most) {

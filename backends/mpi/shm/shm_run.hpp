@@ -14,10 +14,10 @@ public:
     Result<bool> advance(Slice most);
 
 protected:
-    using Ranks = Signals::Ranks;
+    using Ranks = std::span<const std::size_t>;
 
     /// Begins run number `run`, and wakes the ranks in `peers` that sleep until it begins.
-    ShmRun(Signals& signals, const ShmAddresses& buffers, std::uint64_t run, const Ranks& peers);
+    ShmRun(Signals& signals, const ShmAddresses& buffers, std::uint64_t run, Ranks peers);
     ~ShmRun() = default;
 
     virtual Result<bool> next(Slice most) = 0;  ///< one phase; false when it waits for a peer
@@ -33,9 +33,9 @@ protected:
     /// that it is done.
     void bring_back(std::size_t array, std::size_t peer) const;
     /// Sets this rank's counter and wakes the peers.
-    void say(Counter SignalLine::*counter, std::uint64_t value, const Ranks& peers);
+    void say(Counter SignalLine::*counter, std::uint64_t value, Ranks peers);
     /// Waits until the counters of all peers reach `least`.
-    Result<bool> wait(Counter SignalLine::*counter, std::uint64_t least, const Ranks& peers, Slice most);
+    Result<bool> wait(Counter SignalLine::*counter, std::uint64_t least, Ranks peers, Slice most);
 
     Signals& signals_;
     const ShmAddresses& buffers_;
@@ -44,7 +44,6 @@ protected:
 
 private:
     std::vector<RegisteredPages::Use> uses_;
-    Signals::Wanteds wanted_;  // by the wait that goes on
     bool over_ = false;
 };
 

@@ -237,6 +237,13 @@ Result<void> Signals::see_to(const Wanted& missing, Clock::duration waited) cons
                                            started ? "finish its part of" : "start", in_words(timeout_)));
 }
 
+const Signals::Wanteds& Signals::counters(Counter SignalLine::*counter, std::uint64_t least,
+                                          std::span<const std::size_t> ranks) {
+    wanted_.clear();
+    for (const std::size_t rank : ranks) wanted_.push_back({rank, &(line(rank).*counter), least});
+    return wanted_;
+}
+
 bool Signals::poll(const Wanteds& wanted, Need need, Slice most) const {
     if (most == only_poll) return ready(wanted, need);
     for (int i = 0; i < polls_; ++i) {

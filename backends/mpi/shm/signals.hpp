@@ -128,6 +128,9 @@ public:
     };
     using Wanteds = std::vector<Wanted>;
     enum class Need { all, any };
+    /// One counter of each of these ranks. Valid until the next call, which uses its memory again.
+    [[nodiscard]] const Wanteds& counters(Counter SignalLine::*counter, std::uint64_t least,
+                                          std::span<const std::size_t> ranks);
 
     /// True once all or any of `wanted` are there. Polls, then yields the processor some times, and does not sleep.
     /// With only_poll it looks once. Does not look whether a peer failed.
@@ -165,6 +168,7 @@ private:
     std::size_t addresses_ = 0;
     std::uint64_t finished_ = 0;  // runs
     int polls_ = 0;               // before a rank yields the processor
+    Wanteds wanted_;
     std::chrono::milliseconds timeout_{};
 };
 

@@ -1,12 +1,14 @@
-// Small moves that are known allocate nothing, since an allocation takes about as long as the move. A kept executor
-// binds other buffers in place, also registered ones.
+// Small moves and fills of halos that are known allocate nothing, since an allocation takes about as long as the move.
+// A kept executor binds other buffers in place, also registered ones.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
 #include "reshard/backends/mpi.hpp"
+#include "reshard/halo/exchange.hpp"
 #include "reshard/redistribute.hpp"
 #include "support/allocations.hpp"
 #include "support/world.hpp"
@@ -65,6 +67,40 @@ TEST(Allocations, AKnownSmallMoveMakesNoObjects) {
     EXPECT_EQ(counted_allocations(), 0);
     ASSERT_TRUE(moved) << moved.error().message;
     EXPECT_TRUE(right(out, width, 9));
+}
+
+// A fill within one call makes no ticket and binds nothing: through mailboxes, and where ranks read each other's
+// blocks.
+TEST(Allocations, AKnownFillMakesNoObjects) {
+    const auto backend = mpi::make_backend(MPI_COMM_WORLD).value();
+    for (const Index width : {2, 50'000}) {
+        const Index all = 4 * width * world_size_of();
+        const HaloLayout layout{*make_layout({{"ranks", world_size_of()}}, DType::f64, {all}, P{"ranks"}),
+                                {{width, width, true}}};
+        HaloExchange fill = HaloExchange::prepare(layout, *backend).value();
+        const auto memory = backend->allocate(6 * width * Index{sizeof(double)}).value();
+        const std::span cells(reinterpret_cast<double*>(memory->bytes().data()), static_cast<std::size_t>(6 * width));
+        const auto set_block = [&](double first) {
+            std::ranges::fill(cells, -1);
+            const auto block = cells.subspan(static_cast<std::size_t>(width), static_cast<std::size_t>(4 * width));
+            std::iota(block.begin(), block.end(), first + static_cast<double>(4 * width * world_rank()));
+        };
+        for (int call = 0; call < 3; ++call) {
+            set_block(call);
+            ASSERT_TRUE(fill.run(cells));
+        }
+        set_block(7);
+        count_allocations();
+        const Result<void> filled = fill.run(cells);
+        EXPECT_EQ(counted_allocations(), 0) << "halos of " << width << " cells";
+        ASSERT_TRUE(filled) << filled.error().message;
+        Index wrong = 0;
+        for (Index cell = 0; cell < 6 * width; ++cell) {
+            const Index element = (4 * width * world_rank() + cell - width + all) % all;
+            wrong += cells[static_cast<std::size_t>(cell)] == static_cast<double>(7 + element) ? 0 : 1;
+        }
+        EXPECT_EQ(wrong, 0) << "halos of " << width << " cells";
+    }
 }
 
 // The same executor moves between ordinary, allocated and registered memory in turn. Two binds live side by side, and
