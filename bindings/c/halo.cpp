@@ -45,10 +45,6 @@ Result<std::vector<Buffers>> buffers_of(void* array, int64_t bytes) {
     return std::vector<Buffers>{{{}, memory, {}}};
 }
 
-Result<std::unique_ptr<Ticket>> fill_started(reshard_halo& halo, void* array, int64_t bytes) {
-    return started(halo.fill, buffers_of(array, bytes));
-}
-
 Result<std::unique_ptr<Ticket>> sum_started(reshard_halo& halo, void* array, int64_t bytes) {
     if (!halo.sum) {
         RESHARD_ASSIGN(halo.sum, HaloSum::prepare(halo.layout, halo.backend->backend, halo.storage));
@@ -109,12 +105,16 @@ int64_t reshard_halo_received_bytes(const reshard_halo* halo) {
 }
 
 int reshard_halo_fill(reshard_halo* halo, void* array, int64_t bytes, reshard_error** error) {
-    return answer(halo, error, [&](auto& given) { return done(fill_started(given, array, bytes)); });
+    return answer(halo, error, [&](auto& given) -> Result<void> {
+        RESHARD_TRY(const auto memory, or_excuse(given.fill, need_bytes(array, bytes, "array")));
+        return given.fill.run(memory);
+    });
 }
 
 int reshard_halo_fill_start(reshard_halo* halo, void* array, int64_t bytes, reshard_ticket** ticket,
                             reshard_error** error) {
-    return make(ticket, halo, error, [&](auto& given) { return ticket_of(given, fill_started(given, array, bytes)); });
+    return make(ticket, halo, error,
+                [&](auto& given) { return ticket_of(given, started(given.fill, buffers_of(array, bytes))); });
 }
 
 int reshard_halo_sum(reshard_halo* halo, void* array, int64_t bytes, reshard_error** error) {
