@@ -68,17 +68,16 @@ void plan(benchmark::State& state, const std::string& machine) {
 BENCHMARK_CAPTURE(plan, laptop, "laptop")->UseManualTime()->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(plan, nodes_of_8, "ethernet:nodes=131072,per_node=8")->UseManualTime()->Unit(benchmark::kMicrosecond);
 
-// All receives and sends of one rank, all at once.
-void routes(benchmark::State& state) {
-    measure(state, [](const HaloMove& move, std::mt19937& random) {
+// All receives or all sends of one rank, all at once.
+void route(benchmark::State& state, const auto& transfers_of) {
+    measure(state, [&](const HaloMove& move, std::mt19937& random) {
         const auto rank = static_cast<Index>(random() % static_cast<std::uint32_t>(world_size(owners_of(move).mesh)));
         const HaloRound round = rounds_of(move, HaloWay::at_once).front();
-        for (const Wrap& wrap : wraps_of(owners_of(move), round.wanted, rank)) {
-            benchmark::DoNotOptimize(round_receives(move, round, rank, wrap));
-            benchmark::DoNotOptimize(round_sends(move, round, rank, wrap));
-        }
+        for (const Wrap& wrap : wraps_of(owners_of(move), round.wanted, rank))
+            benchmark::DoNotOptimize(transfers_of(move, round, rank, wrap));
     });
 }
-BENCHMARK(routes)->UseManualTime()->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(route, receives, round_receives)->UseManualTime()->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(route, sends, round_sends)->UseManualTime()->Unit(benchmark::kMicrosecond);
 
 }  // namespace
