@@ -30,6 +30,7 @@ struct Arguments {
     Index bounce_bytes = 0;  // 0: as the library has it
     std::string only;        // problems whose name has it
     std::string contestant;  // likewise
+    Index divisor = 1;       // of each extent
     int rounds_slow = 3;     // of a contestant that is out of the race
     double slow = 2.5;       // times the fastest of its kind
 };
@@ -206,7 +207,7 @@ int measure_all(const Arguments& arguments) {
     }
     const bool first = (*backend)->rank() == 0;
     Index wrong = 0;
-    for (const Question& question : questions(static_cast<int>((*backend)->size()))) {
+    for (const Question& question : questions(static_cast<int>((*backend)->size()), arguments.divisor)) {
         if (question.name.find(arguments.only) == std::string::npos) continue;
         if (first) fmt::print(stderr, "{}\n", question.name);
         auto json = measure(question, arguments, **backend, options);
@@ -229,7 +230,7 @@ int measure_all(const Arguments& arguments) {
 }  // namespace
 }  // namespace reshard::bench
 
-// redistribution [--rounds N] [--only TEXT] [--contestant TEXT] [--bounce BYTES]
+// redistribution [--rounds N] [--only TEXT] [--contestant TEXT] [--bounce BYTES] [--divide N]
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     reshard::bench::Arguments arguments;
@@ -239,6 +240,7 @@ int main(int argc, char** argv) {
         if (option == "--bounce") arguments.bounce_bytes = std::atoll(argv[i + 1]);
         if (option == "--only") arguments.only = argv[i + 1];
         if (option == "--contestant") arguments.contestant = argv[i + 1];
+        if (option == "--divide") arguments.divisor = std::max(1, std::atoi(argv[i + 1]));
     }
     const int code = reshard::bench::measure_all(arguments);
     MPI_Finalize();

@@ -1,5 +1,7 @@
 #include "redistribution/problems.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <cstring>
 
 #include "reshard/text.hpp"
@@ -34,9 +36,26 @@ void visit_runs(const Slot& slot, const std::vector<Index>& shape, const Visit& 
     }
 }
 
+// Extents are the numbers from 512 on.
+std::string divided(const std::string& layout, Index divisor) {
+    std::string text;
+    for (auto at = layout.begin(); at != layout.end();) {
+        const auto end = std::find_if_not(at, layout.end(), [](unsigned char c) { return std::isdigit(c); });
+        const Index number = end - at >= 3 ? std::stoll(std::string(at, end)) : 0;
+        if (number >= 512) {
+            text += std::to_string(number / divisor);
+        } else {
+            text.append(at, end);
+        }
+        at = end;
+        if (at != layout.end()) text += *at++;
+    }
+    return text;
+}
+
 }  // namespace
 
-std::vector<Question> questions(int ranks) {
+std::vector<Question> questions(int ranks, Index divisor) {
     const std::string x = "x=" + std::to_string(ranks);
     std::vector<Question> all = {{"rows to columns", x, "f32[8192@x,8192]", "f32[8192,8192@x]"},
                                  {"uneven 10007x6661", x, "f32[10007@x,6661]", "f32[10007,6661@x]"},
@@ -62,6 +81,10 @@ std::vector<Question> questions(int ranks) {
                                {"pencil x to pencil y", grid, p, "f32[512@x,512,512@y]"},
                                {"pencil to slab", grid, p, "f32[512@(x,y),512,512]"},
                                {"square to slab", grid, "f32[512,512@x,512@y]", "f32[512@(x,y),512,512]"}});
+    }
+    for (Question& question : all) {
+        question.source = divided(question.source, divisor);
+        question.target = divided(question.target, divisor);
     }
     return ranks == 8 || ranks == 4 || ranks == 2 ? all : std::vector<Question>();
 }

@@ -19,8 +19,8 @@ struct Question {
     std::string target_mesh = {};  ///< the source's when empty
 };
 
-/// For 8, 4 or 2 ranks; none for other numbers.
-[[nodiscard]] std::vector<Question> questions(int ranks);
+/// For 8, 4 or 2 ranks; none for other numbers. The extents of the arrays are divided by `divisor`.
+[[nodiscard]] std::vector<Question> questions(int ranks, Index divisor = 1);
 
 /// One problem on one rank: the move as a plan, and as the exchange that any MPI program would make.
 struct Case {

@@ -1,11 +1,13 @@
 // Every kernel that this processor runs, and sweeps over several memories, compared with naive loops.
 #include <gtest/gtest.h>
+#include <fstream>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <fstream>
 #include <random>
 
 #include "src/copy/kernels/dispatch.hpp"
@@ -119,7 +121,16 @@ TEST(Kernels, ProductsOfKeysAndWords) {
 TEST(Kernels, ThePlainOnesAreAlwaysThere) {
     ASSERT_FALSE(all_copy_kernels().empty());
     EXPECT_EQ(all_copy_kernels().front(), &copy_kernels());
+}
+
+// One cache of one core: never the sum over a processor that has several.
+TEST(Kernels, TheLastCacheIsTheSystemsNumber) {
     EXPECT_GT(last_cache_bytes(), 0);
+    std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index3/size");
+    std::int64_t kibibytes = 0;
+    if (file >> kibibytes && kibibytes > 0) {
+        EXPECT_EQ(last_cache_bytes(), kibibytes << 10);
+    }
 }
 
 // A tile with its rows dealt out to several memories, each with its own order of dimensions.

@@ -68,8 +68,9 @@ Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, st
     return plan;
 }
 
-// Non-temporal stores win if the ranks of the node write more than the cache that they share can hold. Mailboxes
-// copy received data twice and save a barrier. Returns whether that is cheaper.
+// Non-temporal stores win if the ranks of the node write more than the cache that they share can hold. Into bounce
+// buffers they win earlier: on cores that are far from each other, a line of another core's cache costs more than one
+// of memory. Mailboxes copy received data twice and save a barrier. Returns whether that is cheaper.
 Result<bool> ShmCopyPlan::choose(MPI_Comm communicator, const PeerRegions& parts, const Options& options) {
     Index received = 0;
     for (const PeerRegion& part : parts.receives) received += bytes_of(part.target);
@@ -79,7 +80,7 @@ Result<bool> ShmCopyPlan::choose(MPI_Comm communicator, const PeerRegions& parts
     RESHARD_TRY(const auto& all,
                 reduced(communicator, std::array<Index, 3>{written, received, fits ? 0 : 1}, MPI_INT64_T, MPI_SUM));
     store_ = store_for(all[0]);
-    bounce_store_ = store_;
+    bounce_store_ = store_for(4 * all[0]);
     if (options.unregistered_buffers == UnregisteredBuffers::bounce) bounce_store_ = Store::cached;
     if (options.unregistered_buffers == UnregisteredBuffers::bounce_nontemporal) bounce_store_ = Store::streaming;
     // If ranks share cores, a wait costs as much as the second copy of some more KiB.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -44,6 +45,30 @@ std::vector<const CopyKernels*> find_kernels() {
     return found;
 }
 
+// The third level of one core, from AMD's list of caches or Intel's. 0 if neither has it. glibc before 2.37 returns
+// the sum of all last caches of an AMD processor instead.
+std::int64_t third_level_bytes() {
+#if defined(__x86_64__)
+    for (const unsigned list : {0x8000001dU, 4U}) {
+        unsigned type = 0, lines = 0, sets = 0, unused = 0;
+        for (unsigned i = 0; __get_cpuid_count(list, i, &type, &lines, &sets, &unused) != 0 && (type & 31) != 0; ++i) {
+            if ((type >> 5 & 7) != 3) continue;
+            const std::int64_t bytes_of_set = ((lines >> 22) + 1) * ((lines >> 12 & 1023) + 1) * ((lines & 4095) + 1);
+            return bytes_of_set * (std::int64_t{sets} + 1);
+        }
+    }
+#endif
+    return 0;
+}
+
+std::int64_t find_last_cache() {
+    std::int64_t bytes = third_level_bytes();
+#ifdef _SC_LEVEL3_CACHE_SIZE
+    if (bytes <= 0) bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+#endif
+    return bytes > 0 ? bytes : std::int64_t{32} << 20;
+}
+
 }  // namespace
 
 Instructions instructions() {
@@ -70,13 +95,8 @@ void store_fence() {
 }
 
 std::int64_t last_cache_bytes() {
-    constexpr std::int64_t unknown = std::int64_t{32} << 20;
-#ifdef _SC_LEVEL3_CACHE_SIZE
-    static const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    return bytes > 0 ? bytes : unknown;
-#else
-    return unknown;
-#endif
+    static const std::int64_t bytes = find_last_cache();
+    return bytes;
 }
 
 }  // namespace reshard

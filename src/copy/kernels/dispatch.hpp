@@ -95,7 +95,7 @@ struct CopyKernels {
 /// Orders non-temporal stores before all later stores.
 void store_fence();
 
-/// Bytes of the last cache, which all cores share; 32 MiB if unknown.
+/// Bytes of a core's last cache, which it shares with its neighbours; 32 MiB if unknown.
 [[nodiscard]] std::int64_t last_cache_bytes();
 
 /// How to store so many bytes, summed over all ranks that share the cache. Streaming wins beyond about half of it.

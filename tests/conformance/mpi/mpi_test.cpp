@@ -102,16 +102,24 @@ TEST(Mpi, TuneFailsOnAllRanksWhereOneFails) {
     EXPECT_EQ(tuned.error().message, world_rank() == 0 ? "no buffers" : "another rank could not prepare: no buffers");
 }
 
-// With every given way, runs are right and report the way. By default, data larger than the caches bypasses them.
+// With every given way, runs are right and report the way. By default, data larger than an eighth
+// of the last cache bypasses it in bounce buffers, and data larger than half of it in targets too.
 TEST(Mpi, UnregisteredBuffersMoveEveryWay) {
     using enum mpi::UnregisteredBuffers;
-    for (const auto& [way, nontemporal] : {std::pair(by_size, true), {bounce, false}, {bounce_nontemporal, true}}) {
+    struct Case {
+        mpi::UnregisteredBuffers way;
+        Index divisor;  // of the last cache; 0: a small array
+        bool nontemporal;
+        bool pushes = false;
+    };
+    for (const auto& [way, divisor, nontemporal, pushes] :
+         {Case(by_size, 2, true, true), {by_size, 8, true}, {bounce, 0, false}, {bounce_nontemporal, 0, true}}) {
         mpi::Options options;
         options.unregistered_buffers = way;
         auto backend = mpi::make_backend(MPI_COMM_WORLD, options);
         ASSERT_TRUE(backend) << backend.error().message;
         const Index ranks = (*backend)->size();
-        const Index rows = way == by_size ? last_cache_bytes() / 2 / (2053 * 4) + 13 : 113;
+        const Index rows = divisor > 0 ? last_cache_bytes() / divisor / (2053 * 4) + 13 : 113;
         const Plan plan = *plan_of(fmt::format("x={}", ranks), fmt::format("f32[{}@x,2053]", rows), exchange,
                                    fmt::format("f32[{},2053@x]", rows));
         auto executor = Executor::prepare(judge(plan, (*backend)->capabilities()), **backend);
@@ -120,6 +128,8 @@ TEST(Mpi, UnregisteredBuffersMoveEveryWay) {
             GTEST_SKIP() << "one rank, or ranks that reach nobody's memory";
         EXPECT_EQ(executor->describe().find("non-temporal stores, for unregistered buffers") != std::string::npos,
                   nontemporal)
+            << executor->describe();
+        EXPECT_EQ(executor->describe().find("(push, non-temporal stores") != std::string::npos, pushes)
             << executor->describe();
         if (way == by_size) continue;  // it then runs as one of the other ways
         Workbench bench({plan}, (*backend)->rank(), 1, 0);
