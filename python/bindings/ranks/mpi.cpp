@@ -105,7 +105,6 @@ bool is_layout(nb::handle object) { return nb::isinstance<Layout>(object) && nb:
 // other ranks learn of it in a call that votes. Reads numpy's own structure, since an export by its buffer or by DLPack
 // takes 0.15 us.
 std::optional<PlainTile> plain_tile(nb::handle object, Access access, const Layout& layout, Index rank) try {
-    const InPython running;
     if (!is_plain(object)) return std::nullopt;
     auto* const array = reinterpret_cast<PyArrayObject*>(object.ptr());
     const PyArray_Descr& type = *PyArray_DESCR(array);
@@ -136,9 +135,13 @@ bool redistribute_plain(std::uintptr_t address, nb::handle array, nb::handle sou
     Backend& backend = **known;
     const auto& from = nb::cast<const Layout&>(source);
     const auto& to = nb::cast<const Layout&>(target);
-    const auto in = plain_tile(array, Access::read, from, backend.rank());
-    if (!in) return false;
-    const auto written = plain_tile(out, Access::write, to, backend.rank());
+    std::optional<PlainTile> in;
+    std::optional<PlainTile> written;
+    {
+        const InPython running;
+        in = plain_tile(array, Access::read, from, backend.rank());
+        if (in) written = plain_tile(out, Access::write, to, backend.rank());
+    }
     if (!written || !apart(in->bytes, written->bytes)) return false;
     const Turn turn(backend);
     unwrap(waiting([&] { return reshard::redistribute(backend, from, to, in->bytes, written->bytes); }));
