@@ -183,7 +183,18 @@ std::vector<Index> group_of(const Layout& layout, std::span<const Atom> atoms, I
     return members;
 }
 
-std::vector<Index> tile_shape(const Layout& layout, Index device) { return extents(tile(layout, device)); }
+// Makes no sides, since a small move asks for two shapes.
+std::vector<Index> tile_shape(const Layout& layout, Index device) {
+    const auto position = position_of(layout.mesh, device);
+    if (!position) return extents(nothing(layout.dims.size()));
+    std::vector<Index> shape;
+    shape.reserve(layout.dims.size());
+    for (const Dim& dim : layout.dims) {
+        const Index shard = value_of(dim.atoms, *position);
+        shape.push_back(dim.pieces.empty() ? interval(dim, shard).size() : side(dim, shard).size());
+    }
+    return shape;
+}
 
 std::vector<Index> tile_offset(const Layout& layout, Index device) {
     std::vector<Index> first;

@@ -19,6 +19,7 @@ TEST(LayoutProperty, EveryDeviceHoldsTheTileThatItsCoordinatesName) {
         RC_ASSERT(static_cast<Index>(held.size()) == device_count(layout));
         for (std::size_t device = 0; device < held.size(); ++device) {
             RC_ASSERT(tile(layout, static_cast<Index>(device)) == as_tile(held[device].tile));
+            RC_ASSERT(tile_shape(layout, static_cast<Index>(device)) == extents(as_tile(held[device].tile)));
             RC_ASSERT(summand(layout, static_cast<Index>(device)) == held[device].summand);
         }
         RC_ASSERT(tile_elements(layout) == largest_tile(held));

@@ -234,6 +234,20 @@ class Ranks(unittest.TestCase):
             self.comm, inner, source, target, memory[:out.size].reshape(out.shape)))
         self.assertTrue((inner == tile).all())
 
+    def test_the_short_way_takes_every_type_of_numpy(self):
+        from mpi4py import MPI
+        of_ml_dtypes = ("bf16", "f8_e4m3fn", "f8_e5m2")
+        for dtype in ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "c64", "c128",
+                      *of_ml_dtypes):
+            source, target = self.ends(dtype)
+            tile, out = tile_of(source, self.rank), reshard.empty_tile(target, self.rank)
+            reshard.mpi.redistribute(self.comm, tile, source, target, out)
+            out.fill(0)
+            taken = reshard.mpi._mpi.redistribute_plain(MPI._addressof(self.comm), tile, source, target, out)
+            self.assertEqual(taken, dtype not in of_ml_dtypes)
+            if taken:
+                self.holds(out, target)
+
     def test_the_short_way_takes_plain_arrays_alone(self):
         from mpi4py import MPI
         source, target = self.ends("f32", "48@x,30", "48,30@x")
