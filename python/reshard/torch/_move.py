@@ -86,7 +86,7 @@ def _made(source: DTensorSpec, target: DTensorSpec, settings: Settings, memory: 
         kept = replace(choice, operations=())
         return _Move(kept, _program.steps(choice.operations, ranks, mesh), _program.is_view(choice.operations))
     steps = _program.reductions(choice.reductions, mesh)
-    ends = [_specs.layout_of(spec, axes, devices) for spec in (choice.middle or source, target)]
+    ends = [_specs.layout_of(source, axes, devices, choice.middle), _specs.layout_of(target, axes, devices)]
     if choice.middle is None or ends[0] != ends[1]:
         moves = "exchange" in choice.price.words
         steps.append((_exchange.exchange(*ends, mesh, source.tensor_meta.dtype.itemsize, moves), False))

@@ -41,7 +41,7 @@ class Choices(unittest.TestCase):
     def test_a_sum_is_reduced_first(self):
         choice = chosen((Partial(), S(0)), (S(0), S(1)))
         self.assertEqual(choice.how, "reduce, exchange")
-        self.assertFalse(any(one.is_partial() for one in choice.middle.placements))
+        self.assertFalse(any(one.is_partial() for one in choice.middle))
 
     def test_replicas_are_cut_before_a_sum_is_reduced(self):
         cube = DeviceMesh(2, 2, 2)
@@ -52,17 +52,16 @@ class Choices(unittest.TestCase):
 
     def test_the_reduction_that_pads_least_is_first(self):
         uneven = DeviceMesh(2, 3)
-        ends = [spec(*placements, shape=(12, 17), mesh=uneven) for placements in ((Partial(), Partial()), (S(1), S(0)))]
-        changes, price = _axes.reduction(*ends)
+        source = spec(Partial(), Partial(), shape=(12, 17), mesh=uneven)
+        changes, price = _axes.reduction(source, (S(1), S(0)))
         self.assertEqual([axis for axis, _, _ in changes], [1, 0])
         self.assertEqual(price.received, 4 * (4 * 17 * 2 + 4 * 9))
-        one_dim = [spec(*placements, shape=(12, 17), mesh=uneven) for placements in ((Partial(), Partial()), (S(1), S(1)))]
-        self.assertEqual([axis for axis, _, _ in _axes.reduction(*one_dim)[0]], [0, 1])  # the order of torch.chunk
+        self.assertEqual([axis for axis, _, _ in _axes.reduction(source, (S(1), S(1)))[0]], [0, 1])  # the order of torch.chunk
 
     def test_a_strided_dimension_is_cut_no_further(self):
         cube = DeviceMesh(2, 2, 2)
         source = spec(StridedShard(0, 2), S(0), Partial(), mesh=cube)
-        found = [middle.placements[2] for middle in _axes.middles(source, spec(R, R, S(0), mesh=cube))]
+        found = [middle[2] for middle in _axes.middles(source, spec(R, R, S(0), mesh=cube))]
         self.assertEqual(set(found), {S(1), R})
 
     def test_a_sum_that_stays_keeps_its_axis_out_of_the_move(self):
