@@ -10,7 +10,7 @@ from stub import DeviceMesh, DTensorSpec, Partial, Replicate, Shard, StridedShar
 
 import reshard
 import reshard.torch
-from reshard.torch import Prices, _axes, _choice, _everywhere
+from reshard.torch import Prices, _axes, _choice, _everywhere, _packing
 from reshard.torch._choice import Settings
 
 MOVES, DISPATCH = (sys.modules[f"torch.distributed.tensor.{name}"] for name in ("_redistribute", "_dispatch"))
@@ -63,6 +63,12 @@ class Choices(unittest.TestCase):
         source = spec(StridedShard(0, 2), S(0), Partial(), mesh=cube)
         found = [middle[2] for middle in _axes.middles(source, spec(R, R, S(0), mesh=cube))]
         self.assertEqual(set(found), {S(1), R})
+
+    def test_rows_that_are_a_tile_need_no_copy(self):
+        for ends, is_tile in ((("f32[8@(x,y),8]", "f32[8@y,8]"), True), (("f32[8,8@(x,y)]", "f32[8,8@y]"), False)):
+            schedule = reshard.RowSchedule([tuple(reshard.parse_layout("x=2,y=2", end) for end in ends)])
+            for rank in range(4):
+                self.assertEqual(_packing.Rows(schedule.nested_rows(rank, "receive"), 4).in_order("target"), is_tile)
 
     def test_a_sum_that_stays_keeps_its_axis_out_of_the_move(self):
         cube = DeviceMesh(2, 2, 2)
