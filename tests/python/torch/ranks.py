@@ -53,8 +53,8 @@ def _work(rank, ranks, folder, function, arguments, writer):
 
 def run(ranks, function, *arguments):
     """Runs function(rank, *arguments) on processes of a gloo group. Returns the results in order of ranks. A failed rank
-    fails the test with its own error. A rank that ends without a result fails the test with its exit code and what it wrote to
-    stderr; the others have GRACE seconds more. A rank that waits for ever fails after HANG."""
+    fails the test with its own error, and a rank that ends without a result with its exit code and what it wrote to stderr. The
+    others have GRACE seconds more then. A rank that waits for ever fails after HANG."""
     context = multiprocessing.get_context("fork")  # torch is imported once; the parent starts no thread
     workers, results, faults, grace = {}, {}, {}, None
     with tempfile.TemporaryDirectory() as folder:
@@ -75,7 +75,7 @@ def run(ranks, function, *arguments):
                     except EOFError:
                         worker.join(GRACE)
                         faults[rank] = f"exit code {worker.exitcode} and no result; stderr:\n{_words(folder, rank)}"
-                        grace = GRACE
+                    grace = GRACE if faults[rank] else grace  # peers may wait for it for half an hour
         finally:
             for reader, (rank, worker) in workers.items():
                 worker.join(0 if reader in waiting else GRACE)
