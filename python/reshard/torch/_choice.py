@@ -12,7 +12,7 @@ from .. import Error, InfeasibleError, Layout, portable, synthesize
 from .._core import rebuild_traffic
 from . import _axes, _specs
 from ._prices import Call, Price, Prices, usual
-from ._versions import DTensorSpec, reduces_all
+from ._versions import DTensorSpec, on_cpus, reduces_all
 
 _FASTER = 0.8  # torch's own way stays unless a plan takes at most this part of its time; prices are estimates
 _MIDDLES_MAX = 8  # ways to reduce first that are priced
@@ -50,6 +50,8 @@ def choose(source: DTensorSpec, target: DTensorSpec, settings: Settings, memory:
     others = [one for one in source.placements if one.is_partial() and one.reduce_op != "sum"] if not why else []
     if others and not reduces_all(source.mesh):
         why = f"gloo of this torch is not right for {others[0].reduce_op}"
+    if not why and on_cpus(source.mesh) and source.tensor_meta.dtype.is_complex:
+        why = "gloo exchanges no complex numbers"  # it gathers them
     if why:
         return Choice("torch", why=why)
     found = _Candidates(source, target, settings, memory)
