@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""build/peers/bin/python bench/torch_moves.py TABLE [--ranks 8] [--rounds 5] [--pairs 100] [--small]
+"""build/peers/bin/python bench/torch_moves.py TABLE [--ranks 8] [--rounds 5] [--pairs 100] [--only PAIR] [--small]
 
 reshard.torch beside DTensor's own moves, on processes of a gloo group. PYTHONPATH names the folder of the package. TABLE:
   bytes   random pairs: bytes that the busiest rank receives, beside torch's greedy plan and its plan of least cost
@@ -105,7 +105,7 @@ def times_of_pairs(rank, asked):
     prices = reshard.torch.calibrate(mesh_of((2, asked.ranks // 2)))
     settings = {policy: Settings(policy, prices) for policy in ("time", "bytes", "always")}
     rows = []
-    for sizes, shape, source, target in PAIRS:
+    for sizes, shape, source, target in [pair for pair in PAIRS if asked.only in f"{pair[2]} to {pair[3]}"]:
         shape = tuple(max(1, extent // 8) for extent in shape) if asked.small else shape
         sizes = (*sizes[:-1], sizes[-1] * asked.ranks // 8)
         source, target, mesh = source.replace(",4)", f",{sizes[-1]})").split(), target.split(), mesh_of(sizes)
@@ -264,6 +264,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--pairs", type=int, default=100)
     parser.add_argument("--seed", type=int, default=2)
+    parser.add_argument("--only", default="", help="times: pairs whose name has this text, such as 'S(0) S(0) to R S(0)'")
     parser.add_argument("--small", action="store_true", help="arrays of 256 KiB")
     asked = parser.parse_args()
     tables = {"bytes": print_bytes, "times": print_times, "models": print_models, "calls": print_calls, "plans": print_plans}

@@ -4,7 +4,6 @@ and depend on placements alone, since shapes differ from rank to rank."""
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,8 +31,8 @@ def torch_price(source: DTensorSpec, target: DTensorSpec) -> Price | None:
     return tile.price()
 
 
-def middles(source: DTensorSpec, target: DTensorSpec) -> Iterator[DTensorSpec]:
-    """Specs without the sums that the target lacks: each partial axis cuts a dimension or holds all of it. A replicated axis
+def middles(source: DTensorSpec, target: DTensorSpec) -> Iterator[tuple[Any, ...]]:
+    """Placements without the sums that the target lacks: each partial axis cuts a dimension or holds all of it. A replicated axis
     that is to cut a dimension cuts it here already, which costs nothing and makes the reductions smaller."""
     wanted = target.placements if source.mesh == target.mesh else source.placements
     fixed = _specs.strange_dims(source)
@@ -46,15 +45,14 @@ def middles(source: DTensorSpec, target: DTensorSpec) -> Iterator[DTensorSpec]:
         else:
             cuts = held.is_replicate() and type(end) is Shard and end.dim not in cut
             choices.append([end if cuts else held])
-    for placements in itertools.product(*choices):
-        yield _specs.with_placements(source, placements)
+    return itertools.product(*choices)
 
 
-def reduction(source: DTensorSpec, middle: DTensorSpec) -> tuple[tuple[Change, ...], Price]:
-    """The changes from source to a spec of middles(), and their price. Replicas are cut first. Reduce-scatters follow, and the
+def reduction(source: DTensorSpec, middle: tuple[Any, ...]) -> tuple[tuple[Change, ...], Price]:
+    """The changes from source to placements of middles(), and their price. Replicas are cut first. Reduce-scatters follow, and the
     one that pads least begins. All-reduces are last. Axes that cut one dimension stay in their order."""
     tile, ordered = _Tile(source), []
-    left = [(axis, *ends) for axis, ends in enumerate(zip(source.placements, middle.placements)) if ends[0] != ends[1]]
+    left = [(axis, *ends) for axis, ends in enumerate(zip(source.placements, middle)) if ends[0] != ends[1]]
     while left:
         ready = [one for one in left if not any(axis < one[0] and getattr(end, "dim", -1) == getattr(one[2], "dim", -2)
                                                 for axis, _, end in left)]
@@ -68,44 +66,51 @@ class _Tile:
     """The largest tile of a spec, and what torch's steps cost that change it."""
 
     def __init__(self, spec: DTensorSpec) -> None:
-        self._mesh, self._shape, self._held = spec.mesh, spec.tensor_meta.shape, list(spec.placements)
+        self._mesh, self._sizes, self._shape = spec.mesh, _specs.sizes_of(spec.mesh), spec.tensor_meta.shape
+        self._cut_by = [getattr(one, "dim", None) for one in spec.placements]  # the dimension that each axis cuts
+        self._parts = [1] * len(self._shape)
+        for dim, size in zip(self._cut_by, self._sizes):
+            if dim is not None:
+                self._parts[dim] *= size
         self._size = spec.tensor_meta.dtype.itemsize
         self._calls: list[Call] = []
         self._words: list[str] = []
         self._copied = 0
-        self._first = self._peak = self._bytes()
-        self._most = self._first
+        self._first = self._peak = self._most = self._bytes = self._bytes_now()
 
-    def _extent(self, dim: int, without: int | None = None) -> int:
-        cuts = math.prod(self._mesh.size(axis) for axis, one in enumerate(self._held)
-                         if getattr(one, "dim", None) == dim and axis != without)
-        return -(-self._shape[dim] // cuts)
-
-    def _bytes(self) -> int:
-        return self._size * math.prod(map(self._extent, range(len(self._shape))))
+    def _bytes_now(self) -> int:
+        count = self._size
+        for extent, parts in zip(self._shape, self._parts):
+            count *= -(-extent // parts)
+        return count
 
     def haste(self, change: Change) -> tuple[bool, bool, float]:
         """A key that sorts changes. The change that makes the tile smaller for the fewest bytes is first."""
         axis, held, end = change
         if end.is_replicate():
             return True, True, 0.0
-        part = self._extent(end.dim)
-        return False, held.is_partial(), -(-part // self._mesh.size(axis)) * self._mesh.size(axis) / max(part, 1)
+        part, ranks = -(-self._shape[end.dim] // self._parts[end.dim]), self._sizes[axis]
+        return False, held.is_partial(), -(-part // ranks) * ranks / max(part, 1)
 
     def take(self, axis: int, a: Any, b: Any) -> None:
-        ranks, before = self._mesh.size(axis), self._bytes()
-        self._held[axis] = b
-        after = self._bytes()
+        ranks, before = self._sizes[axis], self._bytes
+        old, new = self._cut_by[axis], getattr(b, "dim", None)
+        if old is not None:
+            self._parts[old] //= ranks
+        if new is not None:
+            self._parts[new] *= ranks
+        self._cut_by[axis] = new
+        after = self._bytes = self._bytes_now()
         if a == b or ranks == 1:
             return
         whole = after if hasattr(a, "dim") and not hasattr(b, "dim") else before
         cuts = hasattr(a, "dim"), hasattr(b, "dim")
         strided = StridedShard in (type(a), type(b))
         if all(cuts) and not strided and native_all_to_all(self._mesh):
-            dims = range(len(self._shape))
-            padded = self._size * math.prod(
-                -(-self._extent(d, axis) // ranks) * (ranks if d == b.dim else 1) if d in (a.dim, b.dim) else self._extent(d)
-                for d in dims)
+            padded = self._size
+            for dim, (extent, parts) in enumerate(zip(self._shape, self._parts)):
+                held = -(-extent // (parts // ranks if dim == b.dim else parts))  # without this axis
+                padded *= -(-held // ranks) * (ranks if dim == b.dim else 1) if dim in (a.dim, b.dim) else held
             self._call("all_to_all", ranks, padded * (ranks - 1) // ranks)
             self._copied += 2 * before
         elif cuts[0]:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import Error, InfeasibleError, Layout, portable, synthesize
+from .._core import rebuild_traffic
 from . import _axes, _specs
 from ._prices import Call, Price, Prices, usual
-from ._versions import DTensorSpec, reduces_all
+from ._versions import DTensorSpec, on_cpus, reduces_all
 
 _FASTER = 0.8  # torch's own way stays unless a plan takes at most this part of its time; prices are estimates
 _MIDDLES_MAX = 8  # ways to reduce first that are priced
@@ -28,14 +29,14 @@ class Settings:
 @dataclass(frozen=True)
 class Choice:
     """The answer to a pair of specs. how: program, exchange, "reduce, exchange" or torch. axes: mesh axes
-    that take part; the others keep their summands. reductions: what happens before the exchange, up to the spec `middle`.
+    that take part; the others keep their summands. reductions: what happens before the exchange, up to the placements `middle`.
     why: why torch moves."""
     how: str
     price: Price | None = None
     axes: tuple[int, ...] = ()
     operations: tuple[Any, ...] = ()
     reductions: tuple[_axes.Change, ...] = ()
-    middle: DTensorSpec | None = None
+    middle: tuple[Any, ...] | None = None
     why: str = ""
 
 
@@ -49,6 +50,8 @@ def choose(source: DTensorSpec, target: DTensorSpec, settings: Settings, memory:
     others = [one for one in source.placements if one.is_partial() and one.reduce_op != "sum"] if not why else []
     if others and not reduces_all(source.mesh):
         why = f"gloo of this torch is not right for {others[0].reduce_op}"
+    if not why and on_cpus(source.mesh) and source.tensor_meta.dtype.is_complex:
+        why = "gloo exchanges no complex numbers"  # it gathers them
     if why:
         return Choice("torch", why=why)
     found = _Candidates(source, target, settings, memory)
@@ -64,13 +67,16 @@ class _Candidates:
     def __init__(self, source: DTensorSpec, target: DTensorSpec, settings: Settings, memory: int | None) -> None:
         self._source, self._target, self._settings, self._memory = source, target, settings, memory
         self._prices = settings.prices or usual(source.mesh)
-        self._found: list[Choice] = []
+        self._found: list[tuple[Any, Choice]] = []  # with the key that sorts them
         self._why = ""
 
     def add_torch(self) -> None:
         price = _axes.torch_price(self._source, self._target)
         if price is not None:
-            self._found.append(Choice("torch", price))
+            self._add(Choice("torch", price))
+
+    def _add(self, choice: Choice) -> None:
+        self._found.append((self._key(choice.price), choice))
 
     def add_plans(self, one_mesh: bool) -> None:
         source, target, ndim = self._source, self._target, self._source.mesh.ndim
@@ -110,15 +116,13 @@ class _Candidates:
             return
         if all(op.axes is not None for op in operations if op.groups):
             price = program_price(operations, source, self._source.tensor_meta.dtype.itemsize)
-            self._found.append(Choice("program", price, axes=kept, operations=operations))
+            self._add(Choice("program", price, axes=kept, operations=operations))
 
     def _add_exchange(self, source: Layout, target: Layout, kept: tuple[int, ...]) -> None:
         try:
-            least = synthesize(source, target, objective="bytes").received_bytes
+            self._add(Choice("exchange", exchange_price(source, target), axes=kept))
         except Error as error:
             self._note(error)
-            return
-        self._found.append(Choice("exchange", exchange_price(source, target, least), axes=kept))
 
     def _add_reductions(self, axes: list[int] | None, inner: list[int] | None, kept: tuple[int, ...], end: Layout) -> None:
         for middle in itertools.islice(_axes.middles(self._source, self._target), _MIDDLES_MAX):
@@ -126,43 +130,39 @@ class _Candidates:
             if not self._may_win(price):
                 continue
             try:
-                between = _specs.layout_of(middle, axes, inner)
-                least = synthesize(between, end, objective="bytes").received_bytes if between != end else 0
+                between = _specs.layout_of(self._source, axes, inner, middle)
+                if between != end:
+                    price = _joined(price, exchange_price(between, end))
+                self._add(Choice("reduce, exchange", price, axes=kept, reductions=changes, middle=middle))
             except Error as error:
                 self._note(error)
-                continue
-            if between != end:
-                price = _joined(price, exchange_price(between, end, least))
-            self._found.append(Choice("reduce, exchange", price, axes=kept, reductions=changes, middle=middle))
 
     def best(self) -> Choice:
-        fits = [choice for choice in self._found if self._memory is None or choice.price.held <= self._memory]
+        fits = [(key, one) for key, one in self._found if self._memory is None or one.price.held <= self._memory]
         if self._found and not fits:
-            floor = min(choice.price.held for choice in self._found)
+            floor = min(one.price.held for _, one in self._found)
             raise InfeasibleError(f"memory is {self._memory} bytes; the move from {self._source} to {self._target} holds at "
                                   f"least {floor} bytes on a device, source and target included")
         if not fits:
             return Choice("torch", why=self._why or "no plan")
-        chosen = min(fits, key=self._key)
-        if fits[0].how == "torch" and not self._is_better(chosen, fits[0]):
-            return replace(fits[0], why=self._why or "torch's own way is as good")
+        (first, theirs), (key, chosen) = fits[0], min(fits, key=lambda one: one[0])
+        if theirs.how == "torch" and not self._is_better(key, first):
+            return replace(theirs, why=self._why or "torch's own way is as good")
         return chosen
 
     def _may_win(self, begun: Price) -> bool:
         """True if a way that begins with steps of this price may be chosen. A limit of memory needs the price of every way."""
-        way = Choice("", begun)
+        way = self._key(begun)
         return self._memory is not None or all(
-            self._is_better(way, one) if one.how == "torch" else self._key(way) < self._key(one) for one in self._found)
+            self._is_better(way, key) if one.how == "torch" else way < key for key, one in self._found)
 
-    def _key(self, choice: Choice) -> Any:
-        price = choice.price
+    def _key(self, price: Price) -> Any:
         if self._settings.policy == "time":
             return self._prices.seconds(price)
         return price.received, len(price.calls), price.peak
 
-    def _is_better(self, chosen: Choice, theirs: Choice) -> bool:
-        ours, torchs = self._key(chosen), self._key(theirs)
-        return ours < (_FASTER * torchs if self._settings.policy == "time" else torchs)
+    def _is_better(self, key: Any, torchs: Any) -> bool:
+        return key < (_FASTER * torchs if self._settings.policy == "time" else torchs)
 
 
 def _joined(first: Price, second: Price) -> Price:
@@ -191,8 +191,9 @@ def program_price(operations: tuple[Any, ...], source: Layout, size: int) -> Pri
     return Price(tuple(calls), copied, peak, held, ", ".join(words) or "local")
 
 
-def exchange_price(source: Layout, target: Layout, received: int) -> Price:
-    """The price of one uneven all_to_all. received: bytes."""
+def exchange_price(source: Layout, target: Layout) -> Price:
+    """The price of one uneven all_to_all. Errors: UnsupportedError (a sum)."""
+    received = max(received for received, _, _ in rebuild_traffic([(source, target)], []))
     ends = source.tile_bytes + target.tile_bytes
     calls = (Call("all_to_all", len(set(source.mesh.devices) | set(target.mesh.devices)), received),) if received else ()
     return Price(calls, received + target.tile_bytes, max(source.tile_bytes, target.tile_bytes), ends + 2 * received,

@@ -17,8 +17,9 @@ def exchange(source: Layout, target: Layout, mesh: Any, size: int, moves: bool) 
     me, schedule = dist.get_rank(), RowSchedule([(source, target)])
     ranks = sorted(set(source.mesh.devices) | set(target.mesh.devices))
     sends, receives = schedule.nested_rows(me, "send"), schedule.nested_rows(me, "receive")
-    stays, out = (Rows(sends[keep], size) for keep in (sends["peer"] == me, sends["peer"] != me))
-    into = Rows(receives[receives["peer"] != me], size)
+    is_tile = moves and Rows(receives, size).in_order("target")  # if so, the rank sends its own rows too, and copies nothing
+    stays = Rows(sends[(sends["peer"] == me) & (not is_tile)], size)
+    out, into = (Rows(rows[(rows["peer"] != me) | is_tile], size) for rows in (sends, receives))
     shape, name = target.tile_shape(me), group_name(ranks, mesh)
     sent, received = out.counts(ranks), into.counts(ranks)
     all_to_all, wait = (getattr(torch.ops._c10d_functional, one).default for one in ("all_to_all_single", "wait_tensor"))
@@ -26,6 +27,8 @@ def exchange(source: Layout, target: Layout, mesh: Any, size: int, moves: bool) 
     def run(tile: Any) -> Any:
         tile = tile.contiguous().resolve_conj().resolve_neg()
         got = wait(all_to_all(out.packed(tile), received, sent, name)) if moves else None
+        if is_tile:
+            return got.view(shape)
         made = tile.new_empty(shape)
         stays.copy(tile, made)
         if got is not None:

@@ -7,7 +7,7 @@ import itertools
 import weakref
 from typing import Any
 
-from ._versions import dist
+from ._versions import dist, new_group
 
 _known: dict[tuple[int, ...], Any] = {}
 _world: Any = lambda: None
@@ -30,7 +30,7 @@ def group_name(ranks: list[int], mesh: Any) -> str:
     epoch()
     group = _known.get(tuple(ranks))
     if group is None:
-        group = _known[tuple(ranks)] = _found(ranks, mesh) or dist.new_group(list(ranks), use_local_synchronization=True)
+        group = _known[tuple(ranks)] = _found(ranks, mesh) or new_group(list(ranks))
     return group.group_name
 
 

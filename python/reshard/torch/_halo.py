@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy
 
-from .. import Layout, UnsupportedError
+from .. import UnsupportedError
 from .._ranges import Periods, Width, widths_of
 from ..rows import halo_rows, nested_row_dtype
 from . import _specs
 from ._groups import epoch, group_name
 from ._packing import Rows
-from ._versions import DTensor, dist, torch
+from ._versions import DTensor, DTensorSpec, dist, torch
 
 
 def halo(x: DTensor, width: Width = 1, periodic: Periods = False) -> Any:
@@ -28,9 +28,7 @@ def halo(x: DTensor, width: Width = 1, periodic: Periods = False) -> Any:
     if why := _specs.why_unknown(x._spec) or ("" if all(hasattr(one, "dim") for one in x.placements) else
                                               f"{x.placements} does not cut the array by every axis"):
         raise UnsupportedError(f"no halo: {why}")
-    layout = _specs.layout_of(x._spec)
-    widths = tuple(widths_of(x.ndim, width, periodic, layout))
-    exchange = _exchange(layout, widths, x.device_mesh, x.element_size(), epoch())
+    exchange = _exchange(x._spec, tuple(widths_of(x.ndim, width, periodic, "the array")), epoch())
     return _Linear.apply(x.to_local(), exchange.fill, exchange.sum)
 
 
@@ -60,10 +58,11 @@ class _Round:
 class _Exchange:
     """A fill on this rank, and its adjoint. Later rounds copy from halos that earlier ones filled."""
 
-    def __init__(self, layout: Layout, widths: tuple[tuple[int, int, bool], ...], mesh: Any, size: int) -> None:
-        me, ranks = dist.get_rank(), sorted(_specs.devices_of(mesh))
+    def __init__(self, spec: DTensorSpec, widths: tuple[tuple[int, int, bool], ...]) -> None:
+        layout, size = _specs.layout_of(spec), spec.tensor_meta.dtype.itemsize
+        me, ranks = dist.get_rank(), sorted(_specs.devices_of(spec.mesh))
         asked = layout, me, [one[:2] for one in widths], [one[2] for one in widths], layout
-        self._rounds = [_Round(_nested(sends), _nested(receives), ranks, mesh, size)
+        self._rounds = [_Round(_nested(sends), _nested(receives), ranks, spec.mesh, size)
                         for sends, receives in zip(halo_rows(*asked, "send"), halo_rows(*asked, "receive"))]
         self._block = tuple(layout.tile_shape(me))
         self._whole = tuple(n + before + after if 0 not in self._block else 0
@@ -82,7 +81,7 @@ class _Exchange:
         return block
 
 
-_exchange = functools.lru_cache(maxsize=256)(lambda layout, widths, mesh, size, _: _Exchange(layout, widths, mesh, size))
+_exchange = functools.lru_cache(maxsize=256)(lambda spec, widths, _: _Exchange(spec, widths))
 
 
 def _nested(rows: numpy.ndarray) -> numpy.ndarray:

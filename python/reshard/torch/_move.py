@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .. import InputError
@@ -82,9 +82,11 @@ def _made(source: DTensorSpec, target: DTensorSpec, settings: Settings, memory: 
     axes = list(choice.axes) if one_mesh else None
     if choice.how == "program":
         ranks = devices if devices is not None else _specs.devices_of(mesh)
-        return _Move(choice, _program.steps(choice.operations, ranks, mesh), _program.is_view(choice.operations))
+        # an autograd graph that is alive at exit keeps this module, which must hold no object of the library then
+        kept = replace(choice, operations=())
+        return _Move(kept, _program.steps(choice.operations, ranks, mesh), _program.is_view(choice.operations))
     steps = _program.reductions(choice.reductions, mesh)
-    ends = [_specs.layout_of(spec, axes, devices) for spec in (choice.middle or source, target)]
+    ends = [_specs.layout_of(source, axes, devices, choice.middle), _specs.layout_of(target, axes, devices)]
     if choice.middle is None or ends[0] != ends[1]:
         moves = "exchange" in choice.price.words
         steps.append((_exchange.exchange(*ends, mesh, source.tensor_meta.dtype.itemsize, moves), False))

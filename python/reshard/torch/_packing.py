@@ -48,8 +48,23 @@ class Rows:
         strides = (row[f"{end}_strides"] // self._size).tolist()
         return (*row["runs"].tolist(), int(row["run_bytes"]) // self._size), (*strides, 1), int(row[f"{end}_offset"]) // self._size
 
+    def in_order(self, end: str) -> bool:
+        """True if the rows, one after the other, are the memory of a tile from its begin on. end: "source" or "target"."""
+        nested, counts = self._nested, self._counts
+        if (nested[f"{end}_offset"] != (counts.cumsum() - counts) * self._size).any():
+            return False
+        runs = nested["runs"]
+        inside = counts[:, None] * self._size // runs.cumprod(1)  # the bytes of one turn of each loop
+        return bool(((runs == 1) | (nested[f"{end}_strides"] == inside)).all())
+
+    @functools.cached_property
+    def _is_source(self) -> bool:
+        return self.in_order("source")
+
     def packed(self, tile: Any) -> Any:
-        """The rows of a dense source tile, one after the other."""
+        """The rows of a dense source tile, one after the other. It may share memory with the tile."""
+        if self._is_source:
+            return tile.view(-1).narrow(0, 0, self._elements)
         if is_on_host(tile):
             made = tile.new_empty(self._elements)
             if self._elements:

@@ -48,7 +48,8 @@ def _local(op: Any, me: int) -> Callable[[Any], Any]:
         order = tuple(op.permutation)
         return lambda tile: tile.permute(order)
     if kind == "reorder":
-        return lambda tile: torch.cat([tile[:, begin:end] for begin, end in op.runs], 1)
+        runs = op.runs
+        return lambda tile: torch.cat([tile[:, begin:end] for begin, end in runs], 1)
     if kind == "slice":  # copied: a view of dimension 0 would write to the source, and would keep all of it
         cuts = _cuts(op, me)
         return lambda tile: _narrowed(tile, cuts).clone(memory_format=torch.contiguous_format)

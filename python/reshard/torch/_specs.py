@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 
 from .. import Layout, Mesh
+from ..dtypes import name_of
 from ._versions import DTensorSpec, Partial, Replicate, Shard, StridedShard
 
 _KNOWN = (Shard, Replicate, Partial, StridedShard)
@@ -38,6 +39,11 @@ def _grid(mesh: Any) -> numpy.ndarray:
     return numpy.asarray(mesh.mesh)
 
 
+def sizes_of(mesh: Any) -> tuple[int, ...]:
+    """The number of ranks on each axis of a mesh."""
+    return _grid(mesh).shape
+
+
 def devices_of(mesh: Any) -> list[int]:
     """The ranks of a mesh, row-major."""
     return _grid(mesh).reshape(-1).tolist()
@@ -60,9 +66,9 @@ def _strange_order(spec: DTensorSpec) -> list[Any]:
 def divides(spec: DTensorSpec) -> bool:
     """True if all tiles have one shape."""
     shape = list(spec.tensor_meta.shape)
-    for axis, one in enumerate(spec.placements):
+    for size, one in zip(sizes_of(spec.mesh), spec.placements):
         if hasattr(one, "dim"):
-            shape[one.dim], rest = divmod(shape[one.dim], spec.mesh.size(axis))
+            shape[one.dim], rest = divmod(shape[one.dim], size)
             if rest:
                 return False
     return True
@@ -82,16 +88,23 @@ def with_placements(spec: DTensorSpec, placements: tuple[Any, ...]) -> DTensorSp
     return made
 
 
-def layout_of(spec: DTensorSpec, axes: list[int] | None = None, devices: list[int] | None = None) -> Layout:
-    """The layout of a spec. axes: the mesh axes that it keeps, which are named d0, d1 and so on; devices: their ranks.
-    Errors: InputError, UnsupportedError."""
-    mesh, meta = spec.mesh, spec.tensor_meta
-    kept = list(range(mesh.ndim)) if axes is None else axes
-    own = Mesh([(f"d{axis}", mesh.size(axis)) for axis in kept], devices_of(mesh) if devices is None else devices)
-    if not _strange_order(spec):
-        return Layout.from_placements(own, meta.dtype, tuple(meta.shape), [spec.placements[axis] for axis in kept])
+_name = functools.lru_cache(maxsize=64)(name_of)
+
+
+def layout_of(spec: DTensorSpec, axes: list[int] | None = None, devices: list[int] | None = None,
+              placements: tuple[Any, ...] | None = None) -> Layout:
+    """The layout of a spec, or of the same array under other placements. axes: the mesh axes that it keeps, which are named d0,
+    d1 and so on; devices: their ranks. Errors: InputError, UnsupportedError."""
+    strange = _strange_order(spec)
+    if strange and placements is not None:
+        spec, placements = with_placements(spec, placements), None
+    mesh, meta, held = spec.mesh, spec.tensor_meta, placements or spec.placements
+    kept, sizes = range(mesh.ndim) if axes is None else axes, sizes_of(mesh)
+    own = Mesh([(f"d{axis}", sizes[axis]) for axis in kept], devices_of(mesh) if devices is None else devices)
+    if not strange:
+        return Layout.from_placements(own, _name(meta.dtype), tuple(meta.shape), [held[axis] for axis in kept])
     dims: list[tuple[str, ...]] = [()] * len(meta.shape)
     for entry in spec.shard_order:
         dims[entry.tensor_dim] = tuple(f"d{axis}" for axis in entry.mesh_dims if axis in kept)
-    sums = {f"d{axis}": one.reduce_op for axis, one in enumerate(spec.placements) if axis in kept and one.is_partial()}
-    return Layout(own, meta.dtype, tuple(meta.shape), dims, list(sums), next(iter(sums.values()), "sum"))
+    sums = {f"d{axis}": one.reduce_op for axis, one in enumerate(held) if axis in kept and one.is_partial()}
+    return Layout(own, _name(meta.dtype), tuple(meta.shape), dims, list(sums), next(iter(sums.values()), "sum"))

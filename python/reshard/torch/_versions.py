@@ -17,7 +17,7 @@ from torch.distributed.tensor.placement_types import _StridedShard as StridedSha
 from torch.utils._python_dispatch import _disable_current_modes as without_modes
 
 __all__ = ["NAME", "DTensor", "DTensorSpec", "Partial", "Replicate", "Shard", "StridedShard", "TensorMeta", "dist", "funcol",
-           "is_simulated", "is_tracing", "moves", "on_cpus", "reduces_all", "refusal", "torch", "transforms", "without_modes"]
+           "is_simulated", "is_tracing", "moves", "new_group", "on_cpus", "reduces_all", "refusal", "torch", "transforms", "without_modes"]
 
 NAME = "redistribute_local_tensor"
 _WANTED = ("local_tensor", "current_spec", "target_spec")
@@ -57,6 +57,19 @@ def transforms(source: DTensorSpec, target: DTensorSpec) -> list[Any]:
 def _defaults(planner: Any) -> tuple[None, ...]:
     """The arguments after the two specs in torch's own call: none before torch 2.10."""
     return (None,) * ("use_graph_based_transform" in inspect.signature(planner).parameters)
+
+
+def new_group(ranks: list[int]) -> Any:
+    """The group of these ranks, ascending. Its members alone call it, and its name depends on the ranks alone. Torch's own name
+    has a count of groups, which differs from rank to rank once a group has not all ranks; then members would wait for ever. For
+    the same reason the count stays as it was."""
+    c10d = dist.distributed_c10d
+    name_of, count = c10d._hash_ranks_to_str, c10d._world.group_count
+    c10d._hash_ranks_to_str = lambda ranks: "_".join(["reshard", *map(str, ranks)])
+    try:
+        return dist.new_group(ranks, use_local_synchronization=True)
+    finally:
+        c10d._hash_ranks_to_str, c10d._world.group_count = name_of, count
 
 
 def is_tracing() -> bool:

@@ -118,16 +118,18 @@ class EmittedForTorch(unittest.TestCase):
         questions, wanted = [], []
         for question in CHANGED:
             mesh, source, target, _ = question
+            if re.search(r"\b(f8_\w+|i16)\[", f"{source} {target}"):
+                continue  # gloo of torch 2.15 has no collectives of these types
             array, changed = changed_ends(*question)
             ends = [reshard.parse_layout(mesh, end) for end in (source, target)]
             questions.append((emitted("torch", *question), reshard.split(array, ends[0])))
-            wanted.append(reshard.split(changed, ends[1]))
+            wanted.append((question, reshard.split(changed, ends[1])))
         with tempfile.TemporaryDirectory() as folder:
             torch.multiprocessing.start_processes(work, (folder, questions), nprocs=RANKS, start_method="fork")
-            for number, tiles in enumerate(wanted):
+            for number, (question, tiles) in enumerate(wanted):
                 for rank, tile in enumerate(tiles):
                     found = numpy.load(f"{folder}/{number}.{rank}.npy")
-                    numpy.testing.assert_array_equal(found, tile.astype(found.dtype), str(CHANGED[number]))
+                    numpy.testing.assert_array_equal(found, tile.astype(found.dtype), str(question))
 
     @unittest.skipUnless(importlib.util.find_spec("spmd_types"), "no spmd_types here")
     def test_typed_collectives(self):

@@ -2,9 +2,11 @@
 
 import contextlib
 import datetime
+import faulthandler
 import logging
 import math
 import multiprocessing
+import multiprocessing.connection
 import os
 import sys
 import tempfile
@@ -26,48 +28,71 @@ from torch.utils._python_dispatch import TorchDispatchMode
 LONG = os.environ.get("RESHARD_LONG", "") not in ("", "0")
 SEED = int(os.environ.get("RESHARD_SEED", "20211203"))
 HANG = datetime.timedelta(seconds=60)  # a collective that one rank does not enter fails on the others after it
+GRACE = 5  # seconds
 MESHES = {4: [(4,), (2, 2)], 6: [(6,), (2, 3), (3, 2)], 8: [(8,), (2, 4), (4, 2), (2, 2, 2)]}
 
 
-def _work(rank, ranks, store, function, arguments, queue):
+def _work(rank, ranks, folder, function, arguments, writer):
+    words = os.open(f"{folder}/words.{rank}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(words, 2)
+    faulthandler.enable(words)
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
     try:
         # a cache directory for each rank: torch's own programs name groups that differ from rank to rank
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{store}.cache.{rank}"
-        dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks, timeout=HANG)
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/cache.{rank}"
+        dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=ranks, timeout=HANG)
         result = function(rank, *arguments)
         dist.barrier()
-        queue.put((rank, None, result))
+        writer.send((None, result))
     except BaseException:  # every fault is the parent's to report
-        queue.put((rank, traceback.format_exc(), None))
-    queue.close()
-    queue.join_thread()
+        writer.send((traceback.format_exc(), None))
     os._exit(0)
 
 
 def run(ranks, function, *arguments):
     """Runs function(rank, *arguments) on processes of a gloo group. Returns the results in order of ranks. A failed rank
-    fails the test with its own error. A rank that waits for ever fails after HANG."""
+    fails the test with its own error, and a rank that ends without a result with its exit code and what it wrote to stderr. The
+    others have GRACE seconds more then. A rank that waits for ever fails after HANG."""
     context = multiprocessing.get_context("fork")  # torch is imported once; the parent starts no thread
-    queue = context.Queue()
+    workers, results, faults, grace = {}, {}, {}, None
     with tempfile.TemporaryDirectory() as folder:
-        workers = [context.Process(target=_work, args=(rank, ranks, f"{folder}/meeting", function, arguments, queue))
-                   for rank in range(ranks)]
-        for worker in workers:
+        for rank in range(ranks):
+            reader, writer = context.Pipe(duplex=False)
+            worker = context.Process(target=_work, args=(rank, ranks, folder, function, arguments, writer))
             worker.start()
+            workers[reader] = rank, worker
+            writer.close()  # the rank alone holds it now, so the pipe ends with the rank
+        waiting = set(workers)
         try:
-            found = [queue.get() for _ in workers]
+            while waiting and (ready := multiprocessing.connection.wait(waiting, grace)):
+                for reader in ready:
+                    waiting.remove(reader)
+                    rank, worker = workers[reader]
+                    try:
+                        faults[rank], results[rank] = reader.recv()
+                    except EOFError:
+                        worker.join(GRACE)
+                        faults[rank] = f"exit code {worker.exitcode} and no result; stderr:\n{_words(folder, rank)}"
+                    grace = GRACE if faults[rank] else grace  # peers may wait for it for half an hour
         finally:
-            for worker in workers:
-                worker.join(10)
+            for reader, (rank, worker) in workers.items():
+                worker.join(0 if reader in waiting else GRACE)
                 if worker.is_alive():
                     worker.kill()
-    faults = [f"rank {rank}: {fault}" for rank, fault, _ in sorted(found, key=lambda one: one[0]) if fault]
-    if faults:
-        raise AssertionError("\n".join(faults))
-    return [result for _, _, result in sorted(found, key=lambda one: one[0])]
+    for reader in waiting:
+        faults[workers[reader][0]] = "stopped while it waited"
+    found = [f"rank {rank}: {fault}" for rank, fault in sorted(faults.items()) if fault]
+    if found:
+        raise AssertionError("\n".join(found))
+    return [results[rank] for rank in range(ranks)]
+
+
+def _words(folder, rank):
+    """The end of what a rank wrote to stderr."""
+    with open(f"{folder}/words.{rank}", encoding="utf-8", errors="replace") as file:
+        return file.read()[-4000:]
 
 
 _meshes = {}

@@ -10,7 +10,7 @@ from stub import DeviceMesh, DTensorSpec, Partial, Replicate, Shard, StridedShar
 
 import reshard
 import reshard.torch
-from reshard.torch import Prices, _axes, _choice, _everywhere
+from reshard.torch import Prices, _axes, _choice, _everywhere, _packing
 from reshard.torch._choice import Settings
 
 MOVES, DISPATCH = (sys.modules[f"torch.distributed.tensor.{name}"] for name in ("_redistribute", "_dispatch"))
@@ -41,7 +41,7 @@ class Choices(unittest.TestCase):
     def test_a_sum_is_reduced_first(self):
         choice = chosen((Partial(), S(0)), (S(0), S(1)))
         self.assertEqual(choice.how, "reduce, exchange")
-        self.assertFalse(any(one.is_partial() for one in choice.middle.placements))
+        self.assertFalse(any(one.is_partial() for one in choice.middle))
 
     def test_replicas_are_cut_before_a_sum_is_reduced(self):
         cube = DeviceMesh(2, 2, 2)
@@ -52,18 +52,23 @@ class Choices(unittest.TestCase):
 
     def test_the_reduction_that_pads_least_is_first(self):
         uneven = DeviceMesh(2, 3)
-        ends = [spec(*placements, shape=(12, 17), mesh=uneven) for placements in ((Partial(), Partial()), (S(1), S(0)))]
-        changes, price = _axes.reduction(*ends)
+        source = spec(Partial(), Partial(), shape=(12, 17), mesh=uneven)
+        changes, price = _axes.reduction(source, (S(1), S(0)))
         self.assertEqual([axis for axis, _, _ in changes], [1, 0])
         self.assertEqual(price.received, 4 * (4 * 17 * 2 + 4 * 9))
-        one_dim = [spec(*placements, shape=(12, 17), mesh=uneven) for placements in ((Partial(), Partial()), (S(1), S(1)))]
-        self.assertEqual([axis for axis, _, _ in _axes.reduction(*one_dim)[0]], [0, 1])  # the order of torch.chunk
+        self.assertEqual([axis for axis, _, _ in _axes.reduction(source, (S(1), S(1)))[0]], [0, 1])  # the order of torch.chunk
 
     def test_a_strided_dimension_is_cut_no_further(self):
         cube = DeviceMesh(2, 2, 2)
         source = spec(StridedShard(0, 2), S(0), Partial(), mesh=cube)
-        found = [middle.placements[2] for middle in _axes.middles(source, spec(R, R, S(0), mesh=cube))]
+        found = [middle[2] for middle in _axes.middles(source, spec(R, R, S(0), mesh=cube))]
         self.assertEqual(set(found), {S(1), R})
+
+    def test_rows_that_are_a_tile_need_no_copy(self):
+        for ends, is_tile in ((("f32[8@(x,y),8]", "f32[8@y,8]"), True), (("f32[8,8@(x,y)]", "f32[8,8@y]"), False)):
+            schedule = reshard.RowSchedule([tuple(reshard.parse_layout("x=2,y=2", end) for end in ends)])
+            for rank in range(4):
+                self.assertEqual(_packing.Rows(schedule.nested_rows(rank, "receive"), 4).in_order("target"), is_tile)
 
     def test_a_sum_that_stays_keeps_its_axis_out_of_the_move(self):
         cube = DeviceMesh(2, 2, 2)
