@@ -131,10 +131,45 @@ void plan_random(benchmark::State& state, const std::vector<Field>& fields) {
 }
 
 // Every mix of up to four small axes, rank 1 to 3.
-void random_small(benchmark::State& state) {
-    plan_random(state, {field({2, 3}, {4608}), field({2, 2, 2}, {4096, 4096}), field({2, 3, 2}, {4608, 4608, 96}),
-                        field({2, 2, 2, 2}, {4096, 4096}), field({2, 3, 2, 5}, {7200, 7200}),
-                        field({2, 2, 2, 2}, {512, 512, 512})});
+std::vector<Field> few_axes() {
+    return {field({2, 3}, {4608}),
+            field({2, 2, 2}, {4096, 4096}),
+            field({2, 3, 2}, {4608, 4608, 96}),
+            field({2, 2, 2, 2}, {4096, 4096}),
+            field({2, 3, 2, 5}, {7200, 7200}),
+            field({2, 2, 2, 2}, {512, 512, 512})};
+}
+
+void random_small(benchmark::State& state) { plan_random(state, few_axes()); }
+
+// The cost of the rule `split_dims` where it does not help: the pairs whose plan is the same without the rule. The
+// ratio of a pair is that of its least times, of seven runs each in turn.
+void digits_without_gain(benchmark::State& state) {
+    const std::vector<Field> fields = few_axes();
+    const Options with = options_of(state);
+    Options without = with;
+    without.disabled_rules = {"split_dims"};
+    std::mt19937 random(7);
+    std::vector<double> ratios;
+    std::size_t pairs = 0;
+    for (auto _ : state) {
+        const Field& drawn = fields[pairs++ % fields.size()];
+        const Layout source = random_layout(drawn, random);
+        const Layout target = random_layout(drawn, random);
+        if (!(synthesize(source, target, with)->plan() == synthesize(source, target, without)->plan())) continue;
+        std::array<double, 2> least = {1, 1};
+        for (int run = 0; run < 7; ++run)
+            for (const bool split : {false, true}) {
+                const double begin = thread_seconds();
+                benchmark::DoNotOptimize(synthesize(source, target, split ? with : without));
+                least[split ? 1 : 0] = std::min(least[split ? 1 : 0], thread_seconds() - begin);
+            }
+        ratios.push_back(least[1] / least[0]);
+    }
+    std::ranges::sort(ratios);
+    state.counters["same_plan"] = static_cast<double>(ratios.size());
+    state.counters["median_ratio"] = ratios[ratios.size() / 2];
+    state.SetLabel(std::string(name(with.objective)));
 }
 
 // About 2^20 devices (2^20; 2^13 3^3 5; 2^9 3^4 5^2; 2^6 3^6 5^2), one axis a prime, rank 4.
@@ -189,6 +224,11 @@ void each_objective(benchmark::internal::Benchmark* bench) {
             bench->Args({vocabulary, static_cast<int>(objective)});
 }
 
+void each_objective_of_collectives(benchmark::internal::Benchmark* bench) {
+    for (const Objective objective : {Objective::time, Objective::bytes, Objective::steps})
+        bench->Args({static_cast<int>(Vocabulary::collectives), static_cast<int>(objective)});
+}
+
 void each_size(benchmark::internal::Benchmark* bench) {
     for (const auto vocabulary : vocabularies)
         for (const std::int64_t log_devices : {4, 12, 20})
@@ -201,6 +241,7 @@ BENCHMARK(split_dimension)->Apply(each_objective)->Unit(benchmark::kMicrosecond)
 BENCHMARK(split_nine_digits)->Apply(each_objective)->Unit(benchmark::kMicrosecond);
 BENCHMARK(same_pattern)->Apply(each_size)->Unit(benchmark::kMicrosecond);
 BENCHMARK(random_small)->Apply(each_objective)->Unit(benchmark::kMicrosecond)->UseManualTime()->Iterations(6000);
+BENCHMARK(digits_without_gain)->Apply(each_objective_of_collectives)->Iterations(600);
 BENCHMARK(random_pairs)->Apply(each_vocabulary)->Unit(benchmark::kMicrosecond)->UseManualTime()->Iterations(10000);
 BENCHMARK(random_small_levels)
     ->Apply(each_vocabulary_in_time)

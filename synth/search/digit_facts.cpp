@@ -106,4 +106,26 @@ Ahead ahead_of(const DigitFacts& facts, const PlacedDigits& from, Index tile_max
     return ahead;
 }
 
+LastMove last_move(const DigitFacts& facts, const PlacedDigits& from) {
+    LastMove last{1, facts.there};
+    // A permute empties no slot, so the move is in groups. Each group has all digits that leave.
+    const Bits left = from.slots & ~facts.wanted;
+    if (left == 0) return last;
+    last.messages = from.astray - 1;
+    Bits changed = left;
+    Bits idle_goals = 0;
+    for (std::size_t k = 0; k < facts.digits; ++k) {
+        const Bits goal = Bits{1} << facts.goal[k] & ~Bits{1};
+        if ((from.digits >> k & 1) == 0) idle_goals |= goal;
+        if ((from.wrong >> k & 1) != 0) changed |= goal & ~from.slots;
+    }
+    // A digit that was idle may cut a goal before the move, so that the number of parts there stays.
+    if (idle_goals != 0) changed = left;
+    const auto inmost = static_cast<std::size_t>(std::bit_width(changed)) - 1;
+    last.run = (facts.rests >> inmost & 1) != 0 ? facts.space.extents[inmost] : 1;
+    for (std::size_t slot = inmost + 1; slot < facts.slots; ++slot)
+        if ((from.slots >> slot & 1) == 0) last.run *= facts.space.extents[slot];
+    return last;
+}
+
 }  // namespace reshard

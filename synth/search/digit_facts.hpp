@@ -94,8 +94,17 @@ struct Ahead {
     Index elements = 0;
 };
 
+/// Bounds for one move behind which only slices by idle digits lead to the target: the least messages, and the most
+/// elements of a run of its copies.
+struct LastMove {
+    Index messages = 1;
+    Index run = 1;
+};
+
 /// The least moves and received elements from a state to the target. Moves are 0, 1, or 2 for more. Slices before and
 /// after a move are free, so one move is enough in three cases only. Elements are as in Moves::least_to_target.
 [[nodiscard]] Ahead ahead_of(const DigitFacts& facts, const PlacedDigits& from, Index tile_max);
+
+[[nodiscard]] LastMove last_move(const DigitFacts& facts, const PlacedDigits& from);
 
 }  // namespace reshard

@@ -21,6 +21,8 @@ public:
             first_message_ = std::min(first_message_, saturating_add(level.start_ps, level.latency_ps));
             fastest_ = std::max(fastest_, level.bytes_per_second);
         }
+        const Bits all = ~(~Bits{0} << facts.digits);
+        further_move_ = saturating_add(first_message_, copy(facts.space.elements / facts.product(all)));
     }
 
     [[nodiscard]] bool by_levels() const { return levels_ != nullptr; }
@@ -87,8 +89,20 @@ public:
         if (objective_ == Objective::bytes) return {ahead.elements, ahead.moves};
         if (objective_ == Objective::steps) return {ahead.moves, ahead.elements};
         if (ahead.moves == 0) return {last_copy_, 0};
-        const Index time = saturating_add(saturating_multiply(ahead.moves, first_message_), transfer(ahead.elements));
-        return {saturating_add(last_copy_, time), ahead.moves};
+        const Index time = saturating_add(first_message_, transfer(ahead.elements));
+        return {saturating_add(last_copy_, saturating_add(time, ahead.moves > 1 ? further_move_ : 0)), ahead.moves};
+    }
+
+    /// No less. More than one move makes a further tile, and so does a slice of a digit that moved.
+    [[nodiscard]] EdgeCost least(Ahead ahead, const PlacedDigits& from) const {
+        EdgeCost least = this->least(ahead);
+        if (!timed() || by_levels() || ahead.moves != 1) return least;
+        const LastMove last = last_move(facts_, from);
+        const Index waits = saturating_multiply(last.messages - 1, machine_.levels[0].latency_ps);
+        const Index one = saturating_add(waits, runs_picoseconds(facts_.there, last.run, machine_));
+        least.first =
+            saturating_add(least.first, std::min({one, further_move_, copy(saturating_multiply(2, facts_.there))}));
+        return least;
     }
 
     /// No less, from a state to the target. pre: by_levels()
@@ -112,8 +126,9 @@ private:
     const DigitLevels* const levels_;
     Index element_ = 1;
     Index last_copy_ = 0;
-    Index first_message_;  ///< start and latency, the least of all levels
-    Index fastest_ = 1;    ///< bytes a second, the most of all levels
+    Index further_move_ = 0;  ///< a move beside the last: a message, and the copies of the least tile
+    Index first_message_;     ///< start and latency, the least of all levels
+    Index fastest_ = 1;       ///< bytes a second, the most of all levels
 };
 
 }  // namespace reshard

@@ -35,8 +35,9 @@ public:
 
     DigitsFound run() {
         DigitsFound found;
-        nodes_.reserve(256);
-        open_.reserve(256);
+        // Most questions end after a few states.
+        nodes_.reserve(16);
+        open_.reserve(16);
         insert(facts_.space.source(), {}, {}, 0, StepKind::slice);
         while (!open_.empty()) {
             std::pop_heap(open_.begin(), open_.end());
@@ -244,9 +245,11 @@ private:
     void reach(const PlacedDigits& from, Slots next, EdgeCost cost, StepKind kind) {
         ++looked_at_;
         const PlacedDigits to(facts_, next);
-        EdgeCost least = next == facts_.target ? EdgeCost{} : prices_.least(ahead_of(facts_, to, options_.tile_max));
+        const Ahead ahead = next == facts_.target ? Ahead{} : ahead_of(facts_, to, options_.tile_max);
+        EdgeCost least = next == facts_.target ? EdgeCost{} : prices_.least(ahead);
         EdgeCost paid = paid_ + cost;
         if (paid + least >= below()) return;
+        if (ahead.moves == 1) least = prices_.least(ahead, to);
         if (prices_.by_levels() && is_late_by_levels(from, to, kind, least, paid)) return;
         paid = paid + prices_.runs(kind, from, to);
         if (paid + least >= below()) return;
@@ -327,7 +330,7 @@ private:
     std::vector<DigitEntry> open_;
     const EdgeCost whole_tile_ = prices_.least({1, facts_.there});  // at least, if one move is left
     const EdgeCost one_element_ = prices_.least({1, 1});
-    Places places_{64};  // most questions end after a few states
+    Places places_{16};
     Places shapes_{16};
     InlineVector<Seat, placed_max> seats_;
     std::uint32_t arrived_ = 0;
@@ -362,7 +365,7 @@ DigitsFound search_digits(const DigitSpace& space, const SearchOptions& options,
     const PlacedDigits source(facts, space.source());
     const Ahead ahead = ahead_of(facts, source, options.tile_max);
     const EdgeCost least =
-        levels ? prices.least(ahead, source, PlacedDigits(facts, facts.target)) : prices.least(ahead);
+        levels ? prices.least(ahead, source, PlacedDigits(facts, facts.target)) : prices.least(ahead, source);
     if (least >= options.below) {
         DigitsFound found;
         found.complete = true;

@@ -18,6 +18,7 @@ public:
     std::optional<DigitSpace> make() {
         space_.like = &problem_.source;
         space_.extents.push_back(1);
+        space_.parts.reserve(2 * problem_.source.dims.size() + problem_.source.mesh.axes.size());
         for (const Layout* end : {&problem_.source, &problem_.target})
             if (!end->unreduced.empty() || !divides(*end)) return std::nullopt;
         if (!list_digits()) return std::nullopt;

@@ -1,6 +1,9 @@
 // Digit spaces: which digits and slots a problem has, the orders of axes of mixed primes, and paths as layouts.
 #include "synth/search/digit_space.hpp"
 
+#include <random>
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "reshard/check.hpp"
@@ -112,6 +115,51 @@ TEST(DigitSpace, ManyDigitsAreSearchedWithinABudget) {
         EXPECT_EQ(made.search_complete, objective == Objective::steps);  // bytes exceed the budget
         EXPECT_LE(made.verdict().peak_bytes, made.verdict().floor_bytes);
     }
+}
+
+// A bound above the least price would end the search that is told a picosecond more than that price. Some of these
+// machines make messages dear, some copies and some runs.
+TEST(DigitSearch, BoundsNeverExceedTheLeastTime) {
+    const Mesh mesh{{"a", 2}, {"b", 3}, {"c", 2}, {"d", 2}};
+    std::mt19937 random(20261126);
+    const auto one_of = [&](std::initializer_list<Index> all) { return all.begin()[random() % all.size()]; };
+    const auto drawn = [&](Index rows, Index columns) {
+        std::array<std::string, 3> cuts;  // the last axes cut nothing
+        std::array<std::string_view, 4> axes = {"a", "b", "c", "d"};
+        for (std::size_t i = axes.size(); i > 1; --i) std::swap(axes[i - 1], axes[random() % i]);
+        for (const std::string_view axis : axes) {
+            std::string& cut = cuts[random() % 3];
+            cut += fmt::format("{}{}", cut.empty() ? "" : ",", axis);
+        }
+        const auto cut = [&](std::size_t i) { return cuts[i].empty() ? "" : fmt::format("@({})", cuts[i]); };
+        return *parse_layout(mesh, fmt::format("f32[{}{},{}{}]", rows, cut(0), columns, cut(1)));
+    };
+    Index arrived = 0;
+    for (int i = 0; i < 600; ++i) {
+        const Index rows = one_of({24, 48, 4608});
+        const Index columns = one_of({24, 96, 4608});
+        const Problem problem{drawn(rows, columns), drawn(rows, columns)};
+        Machine machine = laptop();
+        machine.levels[0].latency_ps = one_of({0, 1'000, 1'000'000});
+        machine.levels[0].bytes_per_second = one_of({2'000'000'000, 700'000'000'000});
+        machine.copy_bytes_per_second = one_of({1'000'000'000, 3'000'000'000'000});
+        machine.copy_run_ps = one_of({0, 100, 5'000, 1'000'000});
+        const auto space = make_digit_space(problem, 0);
+        if (!space) continue;
+        SearchOptions options;
+        options.objective = Objective::time;
+        options.tile_max = std::max(tile_bytes(problem.source), tile_bytes(problem.target)) / 4;
+        const DigitsFound least = search_digits(*space, options, machine);
+        if (!least.complete) continue;  // over the budget
+        ASSERT_TRUE(least.arrived);
+        options.below = {least.price.first + 1, 0};
+        const DigitsFound again = search_digits(*space, options, machine);
+        ++arrived;
+        EXPECT_TRUE(again.arrived && again.price == least.price)
+            << format(problem.source) << " -> " << format(problem.target) << "\n"
+            << format(machine);
+    }
+    EXPECT_GT(arrived, 200);
 }
 
 // The bound alone shows that nothing costs less, so no state is expanded.
