@@ -19,8 +19,9 @@ namespace {
 // Moves that a search with sums looks at: a view has more dimensions than its problem.
 constexpr Index sums_in_views_hops_max = 10 * sums_hops_max;
 
-// The same on several levels, where a move takes microseconds to price.
+// The same on several levels, where an exchange takes microseconds to price, and other moves less.
 constexpr Index levels_in_views_hops_max = 8000;
+constexpr Index collectives_in_views_hops_max = 16'000;
 
 // Placements that a search over digits looks at: of five digits nearly all, of more digits about a millisecond's worth.
 constexpr Index few_digits_hops_max = 200'000;
@@ -151,7 +152,8 @@ bool search_view(Inquiry& asked, const Parts& parts, bool keeps = true) {
     if (!space || !space->even) return false;
     SearchOptions limits = limits_of(asked);
     if (on_levels(asked))
-        limits.hops_max = levels_in_views_hops_max;
+        limits.hops_max =
+            limits.vocabulary == Vocabulary::all ? levels_in_views_hops_max : collectives_in_views_hops_max;
     else if (has_summands(*seen) && limits.objective != Objective::time)
         limits.hops_max = sums_in_views_hops_max;
     Found found = search(*space, limits, asked.options.machine);

@@ -8,9 +8,6 @@
 
 namespace reshard {
 
-namespace {
-
-// True if the blocks of each size group the devices that agree in some digits of the mesh and of both layouts.
 bool blocks_are_digits(const Layout& before, const Layout& after, const Network& network) {
     if (network.empty()) return true;
     if (!before.mesh.devices.in_order()) return false;
@@ -25,8 +22,6 @@ bool blocks_are_digits(const Layout& before, const Layout& after, const Network&
     append_borders(after, borders);
     return form_chain(borders);
 }
-
-}  // namespace
 
 AtomList team_atoms(const Layout& before, const Layout& after, const Network& network) {
     if (!same_order(before.mesh, after.mesh) || !blocks_are_digits(before, after, network)) return {};

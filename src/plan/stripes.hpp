@@ -9,6 +9,9 @@
 
 namespace reshard {
 
+/// True if the blocks of each size group the devices that agree in some digits of the mesh and of both layouts.
+[[nodiscard]] bool blocks_are_digits(const Layout& before, const Layout& after, const Network& network);
+
 /// The digits that divide the devices of an exchange or a permute into teams, each of which serves itself. These are
 /// the digits that neither end uses (idle_atoms). There are none between two device orders. There are none either if
 /// the network's blocks cut a digit of the mesh, or if the mesh lists its devices, since the nearest holder may be in

@@ -34,11 +34,6 @@ bool has_pair_rate(const Machine& machine) {
     return std::ranges::any_of(machine.levels, [](const Level& level) { return level.pair_bytes_per_second > 0; });
 }
 
-struct Estimate {
-    Traffic traffic;
-    bool exact = false;
-};
-
 // The blocks of a machine in the digits of two layouts in one order of devices.
 NetworkDigits digits_of(const Layout& before, const Layout& after, const Machine& machine) {
     std::vector<Index> borders;
@@ -53,16 +48,18 @@ Network within(Network network, Index devices) {
     return network;
 }
 
-// In closed form, where sizes divide.
-Estimate by_digits(const Layout& before, const Step& step, const Move& move, const Machine& machine,
-                   const NetworkDigits& network) {
+// In closed form, where sizes divide; nullopt if none holds.
+std::optional<Traffic> by_digits(const Layout& before, const Step& step, const Move& move, const Machine& machine) {
     const Layout& after = step.layout;
-    const bool even = divides(before) && divides(after) && network.exact();
+    const NetworkDigits network = digits_of(before, after, machine);
+    const bool moves = crosses_groups(step.kind);
+    if (!divides(before) || !divides(after) || !(moves ? network.exact() : network.counts_members()))
+        return std::nullopt;
     const std::size_t levels = machine.levels.size();
-    Estimate made{{std::vector<Index>(levels), std::vector<Index>(levels), std::vector<Index>(levels)}, even};
-    auto& [elements, pair, messages] = made.traffic;
-    const LevelSpans spans{elements, pair, messages};
-    if (crosses_groups(step.kind)) {
+    Traffic made{std::vector<Index>(levels), std::vector<Index>(levels), std::vector<Index>(levels)};
+    const LevelSpans spans{made.elements, made.pair, made.messages};
+    const LevelMembers members = network.members(move.group);
+    if (moves) {
         LevelTraffic traffic(network);
         for (std::size_t i = 0; i < before.dims.size(); ++i) traffic.match(before.dims[i].atoms, after.dims[i].atoms);
         traffic.match(before.unreduced, after.unreduced);
@@ -70,16 +67,16 @@ Estimate by_digits(const Layout& before, const Step& step, const Move& move, con
         const AtomList wanters = common_digits(complement(used_atoms(after), device_count(after)), used_atoms(before));
         traffic.replicate(holders, wanters);
         if (step.kind == StepKind::permute)
-            traffic.raise_permute(tile_elements(before), machine, elements, pair);
+            traffic.raise_permute(tile_elements(before), machine, made.elements, made.pair);
         else
-            traffic.raise(tile_elements(before), tile_elements(after), machine, elements, pair);
-        made.exact = even && traffic.exact();
+            traffic.raise(tile_elements(before), tile_elements(after), machine, made.elements, made.pair);
+        if (!traffic.exact()) return std::nullopt;
     } else {
         const bool sums = step.kind == StepKind::all_reduce;
         const Index load = sums ? tile_elements(before) : std::max(move.received, move.sent);
-        spread_load(network, machine, move.group, move.group_size, step.kind, load, spans);
+        spread_load(members, machine, move.group_size, step.kind, load, spans);
     }
-    spread_messages(network, move.group, move.group_size, move.messages, spans);
+    spread_messages(members, move.group_size, move.messages, spans);
     return made;
 }
 
@@ -128,10 +125,8 @@ Traffic traffic_of(const Layout& before, const Step& step, const Move& move, con
     const Network own = network_of(machine, world);
     const bool chosen = depends_on_network(before, step, own);
     const bool nearest = !chosen || within(network, world) == own;
-    if (one_order && nearest && divides(before) && divides(step.layout)) {
-        Estimate made = by_digits(before, step, move, machine, digits_of(before, step.layout, machine));
-        if (made.exact) return std::move(made.traffic);
-    }
+    if (one_order && nearest)
+        if (auto traffic = by_digits(before, step, move, machine)) return *std::move(traffic);
     const bool counted = devices <= counted_devices_max;
     // By blocks messages to replicas are no less; of few devices they are counted.
     if (nearest && (!counted || (!chosen && !has_pair_rate(machine))))

@@ -16,27 +16,24 @@ struct LevelSpans {
 
 /// Spreads the messages of a move over the levels by the members of its group that each reaches; one at least where
 /// something goes over it. pre: out.elements is set.
-inline void spread_messages(const NetworkDigits& network, std::span<const Atom> group, Index group_size, Index messages,
-                            const LevelSpans& out) {
-    network.count_members(group, out.messages);
+inline void spread_messages(const LevelMembers& members, Index group_size, Index messages, const LevelSpans& out) {
     const Index others = std::max<Index>(group_size - 1, 1);
     for (std::size_t i = 0; i < out.messages.size(); ++i)
-        out.messages[i] = out.elements[i] == 0 ? 0 : std::max<Index>(1, scale_up(messages, out.messages[i], others));
+        out.messages[i] =
+            out.elements[i] == 0 ? 0 : std::max<Index>(1, scale_up(messages, members.of_device[i], others));
 }
 
 /// The load of a collective in which each member has an equal part for each other member. `load` is the elements for
 /// all of them together. An all_reduce carries twice `load`, in as many parts as there are members.
-inline void spread_load(const NetworkDigits& network, const Machine& machine, std::span<const Atom> group,
-                        Index group_size, StepKind kind, Index load, const LevelSpans& out) {
+inline void spread_load(const LevelMembers& members, const Machine& machine, Index group_size, StepKind kind,
+                        Index load, const LevelSpans& out) {
     const bool sums = kind == StepKind::all_reduce;
     const Index parts = sums ? group_size : std::max<Index>(group_size - 1, 1);
     const Index all = sums ? saturating_multiply(2, load) : load;
-    network.count_members(group, out.pair);
     for (std::size_t i = 0; i < out.elements.size(); ++i) {
-        const Index members = out.pair[i];
-        const Index block = i > 0 && machine.levels[i].shared ? network.devices_inside(i) : 1;
-        out.elements[i] = scale_up(saturating_multiply(all, block), members, parts);
-        out.pair[i] = members == 0 ? 0 : ceil_divide(all, parts);
+        const bool shared = i > 0 && machine.levels[i].shared;
+        out.elements[i] = scale_up(all, shared ? members.of_block[i] : members.of_device[i], parts);
+        out.pair[i] = members.of_device[i] == 0 ? 0 : ceil_divide(all, parts);
     }
 }
 

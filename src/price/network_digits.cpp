@@ -1,5 +1,6 @@
 // How the digits of positions lie in the blocks of a machine.
 #include <algorithm>
+#include <utility>
 
 #include "reshard/planner/refinement.hpp"
 #include "src/price/network_digits.hpp"
@@ -29,6 +30,18 @@ std::vector<Index> blocks_of(const Mesh& mesh, Index devices) {
         blocks.push_back(device_at(mesh, position) / devices);
     return blocks;
 }
+
+// The same numbers, from 0 without gaps.
+std::vector<Index> without_gaps(std::vector<Index> blocks) {
+    std::vector<Index> numbers = blocks;
+    std::ranges::sort(numbers);
+    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+    for (Index& block : blocks) block = std::ranges::lower_bound(numbers, block) - numbers.begin();
+    return blocks;
+}
+
+/// Groups are looked at device by device on up to so many.
+constexpr Index devices_looked_at_max = 4096;
 
 // Positions are in one block exactly when they agree in the digits beyond it. `primes`: all digits, most major first.
 bool told_by(const std::vector<Index>& blocks, const AtomList& primes, const std::vector<bool>& beyond) {
@@ -96,6 +109,10 @@ NetworkDigits::NetworkDigits(const Mesh& mesh, std::vector<Index> borders, const
         for (const Digit& digit : exact_ ? digits_ : std::vector<Digit>{})
             if (digit.level < level) inside_[level] = saturating_multiply(inside_[level], digit.high / digit.low);
     }
+    if (exact_ || devices > devices_looked_at_max) return;
+    for (std::size_t level = 0; level + 1 < machine.levels.size(); ++level)
+        blocks_.push_back(without_gaps(blocks_of(mesh, machine.levels[level].devices)));
+    blocks_.emplace_back(static_cast<std::size_t>(devices), 0);
 }
 
 void NetworkDigits::list_digits(const Mesh& mesh, const AtomList& digits, const Machine& machine) {
@@ -138,17 +155,53 @@ bool NetworkDigits::exact(Atom atom) const {
     return exact_;
 }
 
-void NetworkDigits::count_members(std::span<const Atom> group, std::span<Index> members) const {
-    std::ranges::fill(members, 1);
+LevelMembers NetworkDigits::members(std::span<const Atom> group) const {
+    if (!blocks_.empty()) return members_by_blocks(group);
+    const std::size_t levels = inside_.size();
+    std::vector<Index> members(levels, 1);
     for (const Atom& atom : group)
         for (const Digit& digit : digits_) {
             const Index low = std::max(digit.low, atom.stride);
             const Index high = std::min(digit.high, atom.stride * atom.size);
-            for (std::size_t level = digit.level; low < high && level < members.size(); ++level)
+            for (std::size_t level = digit.level; low < high && level < levels; ++level)
                 members[level] = saturating_multiply(members[level], ceil_divide(high, low));
         }
-    for (std::size_t level = members.size(); level-- > 0;)
+    for (std::size_t level = levels; level-- > 0;)
         members[level] = std::max<Index>(members[level] - (level > 0 ? members[level - 1] : 1), 0);
+    LevelMembers made{members, members};
+    for (std::size_t level = 0; level < levels; ++level)
+        made.of_block[level] = saturating_multiply(members[level], inside_[level]);
+    return made;
+}
+
+// Looks at each device.
+LevelMembers NetworkDigits::members_by_blocks(std::span<const Atom> group) const {
+    const std::vector<Index> members = group_of(group, 0);
+    const auto devices = std::ssize(blocks_[0]);
+    const std::vector<Index> groups = group_of(complement(group, devices), 0);
+    std::vector<Index> inner(blocks_[0].size(), 1);  // by position, the members within the levels so far
+    LevelMembers made;
+    for (std::size_t level = 0; level < blocks_.size(); ++level) {
+        const std::vector<Index>& blocks = blocks_[level];
+        std::vector<Index> in_block(blocks.size());
+        std::vector<Index> reached(blocks.size());
+        std::vector<Index> sums(blocks.size());  // by block inside the level
+        const auto at = [&](Index first, Index member) { return static_cast<std::size_t>(first + member); };
+        for (const Index first : groups) {
+            for (const Index member : members) ++in_block[static_cast<std::size_t>(blocks[at(first, member)])];
+            for (const Index member : members) {
+                const std::size_t position = at(first, member);
+                const Index within = in_block[static_cast<std::size_t>(blocks[position])];
+                reached[position] = within - std::exchange(inner[position], within);
+                sums[level == 0 ? position : static_cast<std::size_t>(blocks_[level - 1][position])] +=
+                    reached[position];
+            }
+            for (const Index member : members) in_block[static_cast<std::size_t>(blocks[at(first, member)])] = 0;
+        }
+        made.of_device.push_back(*std::ranges::max_element(reached));
+        made.of_block.push_back(*std::ranges::max_element(sums));
+    }
+    return made;
 }
 
 }  // namespace reshard

@@ -23,7 +23,12 @@ EdgeCosts::EdgeCosts(const SearchSpace& frame, Objective objective, const Machin
     if (objective != Objective::time) return;
     if (machine.levels.size() > 1 || machine.levels[0].pair_bytes_per_second > 0)
         network_.emplace(frame.like->mesh, borders_of(frame), machine);
-    if (machine.levels.size() > 1 && machine.levels.size() <= levels_max) needs_.emplace(frame, machine, *network_);
+    const auto parted = [&](const Piece& piece) { return !network_->exact({piece.size, piece.stride}); };
+    if (network_ && device_count(frame.like->mesh) <= DeviceTiles::devices_max &&
+        std::any_of(frame.pieces.begin(), frame.pieces.end(), parted))
+        tiles_.emplace(frame, machine);
+    if (machine.levels.size() > 1 && machine.levels.size() <= levels_max)
+        needs_.emplace(frame, machine, *network_, tiles_ ? &*tiles_ : nullptr);
     if (needs_ && !needs_->known()) needs_.reset();
     last_copy_ =
         transfer_picoseconds(saturating_multiply(tile_of(frame.target), element_), machine.copy_bytes_per_second);
@@ -155,7 +160,13 @@ bool EdgeCosts::exchange_traffic(const State& before, const Edge& hop, const Lev
     return traffic.exact();
 }
 
-// As the judge has it, by its own count where no closed form holds and devices are few.
+const LevelMembers& EdgeCosts::members_of(std::uint32_t group) const {
+    const auto known = members_.find(group);
+    return known != members_.end() ? known->second
+                                   : members_.emplace(group, network_->members(atoms_of(group))).first->second;
+}
+
+// As the judge has it, by its own count if neither a closed form holds nor tiles are looked at, and devices are few.
 EdgeCosts::Carried EdgeCosts::carried(const State& before, const Edge& hop) const {
     const Index load = std::max(hop.received, hop.sent);
     Carried carried;
@@ -163,19 +174,30 @@ EdgeCosts::Carried EdgeCosts::carried(const State& before, const Edge& hop) cons
     carried.messages[0] = std::max<Index>(1, hop.messages);
     if (!network_) return carried;
     const std::size_t levels = machine_.levels.size();
+    const auto of = [&](std::array<Index, levels_max>& numbers) { return std::span(numbers.data(), levels); };
+    const LevelSpans spans{of(carried.elements), of(carried.pair), of(carried.messages)};
     const bool moves = crosses_groups(hop.kind);
-    const AtomList group = atoms_of(hop.group);
-    bool exact = network_->exact() && frame_.even;
-    const bool countable = device_count(frame_.like->mesh) <= counted_devices_max && !counted_all();
+    if (counts_devices() && (moves || !frame_.even)) {
+        tiles_->between(before, hop.state);
+        if (!moves)
+            tiles_->collective(hop.kind, atoms_of(hop.group), spans);
+        else if (hop.kind == StepKind::permute)
+            tiles_->permute(spans);
+        else
+            tiles_->exchange(spans);
+        return carried;
+    }
+    bool exact = frame_.even && (moves ? network_->exact() : network_->counts_members());
+    const bool countable = device_count(frame_.like->mesh) <= counted_devices_max &&
+                           counted_ < (frame_.limited ? counted_moves_in_views_max : counted_moves_max);
     if (exact || !countable) {
-        const auto of = [&](std::array<Index, levels_max>& numbers) { return std::span(numbers.data(), levels); };
-        const LevelSpans spans{of(carried.elements), of(carried.pair), of(carried.messages)};
+        const LevelMembers& members = members_of(hop.group);
         const bool sums = hop.kind == StepKind::all_reduce;
         if (moves)
             exact = exchange_traffic(before, hop, spans) && exact;
         else
-            spread_load(*network_, machine_, group, hop.group_size, hop.kind, sums ? hop.tile : load, spans);
-        spread_messages(*network_, group, hop.group_size, hop.messages, spans);
+            spread_load(members, machine_, hop.group_size, hop.kind, sums ? hop.tile : load, spans);
+        spread_messages(members, hop.group_size, hop.messages, spans);
     }
     if (exact) return carried;
     if (!countable) {
@@ -185,7 +207,7 @@ EdgeCosts::Carried EdgeCosts::carried(const State& before, const Edge& hop) cons
     ++counted_;
     const Layout from = frame_.layout(before);
     const Layout to = frame_.layout(hop.state);
-    const Move move{group, hop.group_size, hop.received, hop.sent, hop.messages, false};
+    const Move move{atoms_of(hop.group), hop.group_size, hop.received, hop.sent, hop.messages, false};
     const Network network = network_of(machine_, world_size(from.mesh));
     const Traffic traffic = traffic_of(from, {hop.kind, to}, move, machine_, network);
     std::ranges::copy(traffic.elements, carried.elements.begin());

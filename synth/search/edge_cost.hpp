@@ -54,12 +54,8 @@ public:
     [[nodiscard]] Index elements_within(EdgeCost paid, EdgeCost below) const;
     /// True if lower bounds include the levels of the network.
     [[nodiscard]] bool by_levels() const { return needs_.has_value(); }
-    /// True if these bounds look at the tiles of all devices.
-    [[nodiscard]] bool by_tiles() const { return needs_ && needs_->by_tiles(); }
-    /// True if no further price looks at every device.
-    [[nodiscard]] bool counted_all() const {
-        return counted_ >= (frame_.limited ? counted_moves_in_views_max : counted_moves_max);
-    }
+    /// True if prices look at the tiles of all devices, which takes no longer than bounds by levels.
+    [[nodiscard]] bool counts_devices() const { return tiles_ && tiles_->counts_moves(); }
     /// True if all prices so far equal the judge's.
     [[nodiscard]] bool exact() const { return exact_; }
 
@@ -79,12 +75,15 @@ private:
     [[nodiscard]] Carried carried(const State& before, const Edge& hop) const;
     bool exchange_traffic(const State& before, const Edge& hop, const LevelSpans& spans) const;
     [[nodiscard]] AtomList atoms_of(std::uint32_t cover) const;
+    [[nodiscard]] const LevelMembers& members_of(std::uint32_t group) const;
 
     const SearchSpace& frame_;
     const Objective objective_;
     const Machine& machine_;
-    std::optional<NetworkDigits> network_;  ///< where there is more than the rate of one level
+    std::optional<NetworkDigits> network_;      ///< where there is more than the rate of one level
+    mutable std::optional<DeviceTiles> tiles_;  ///< of few devices, where no digits describe the blocks of the network
     mutable std::optional<LevelNeeds> needs_;
+    mutable std::unordered_map<std::uint32_t, LevelMembers> members_;  ///< by group
     const Index element_;
     mutable bool exact_ = true;
     mutable Index counted_ = 0;  ///< moves

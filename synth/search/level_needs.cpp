@@ -33,22 +33,23 @@ Index common_indices(std::span<const Interval> a, std::span<const Interval> b) {
 
 }  // namespace
 
-LevelNeeds::LevelNeeds(const SearchSpace& frame, const Machine& machine, const NetworkDigits& network)
+LevelNeeds::LevelNeeds(const SearchSpace& frame, const Machine& machine, const NetworkDigits& network,
+                       DeviceTiles* tiles)
     : frame_(frame), machine_(machine), network_(network), element_(size_of(frame.like->dtype)) {
     const auto told = [&](const Piece& piece) { return network.exact({piece.size, piece.stride}); };
     const bool all_told = std::all_of(frame.pieces.begin(), frame.pieces.end(), told);
     const std::size_t levels = machine.levels.size();
     Index elements = 1;
     for (const Index extent : frame.extents) elements = saturating_multiply(elements, extent);
-    if (frame.mixed || !(frame.even || frame.exact) ||
-        frame.devices > (all_told ? devices_max : BlockTiles::devices_max) || elements == index_max || levels == 1)
+    if (frame.mixed || !(frame.even || frame.exact) || (all_told ? frame.devices > devices_max : tiles == nullptr) ||
+        elements == index_max || levels == 1)
         return;
     std::vector<std::pair<Index, Index>> devices;
     for (const Index position : positions_of(frame))
         devices.emplace_back(device_at(frame.like->mesh, position), position);
     if (!all_told) {
         if (std::ssize(devices) < device_count(frame.like->mesh)) return;  // others stand elsewhere
-        tiles_.emplace(frame);
+        tiles_ = tiles;
     }
     std::ranges::sort(devices);
     InlineVector<Index, levels_max> inside;
@@ -77,6 +78,8 @@ LevelNeeds::LevelNeeds(const SearchSpace& frame, const Machine& machine, const N
             border.tells.push_back(network.level({piece.size, piece.stride}) >= level);
         borders_.push_back(std::move(border));
     }
+    for (std::size_t block = 0; tiles_ != nullptr && block < positions_.size(); ++block)
+        blocks_.push_back(tiles_->set_of(positions_[block]));
 }
 
 // For blocks that no digits describe: the number of devices that fit.
@@ -178,12 +181,12 @@ Index LevelNeeds::entering(const Border& border, const State& held, const State&
 Index LevelNeeds::entering_tiles(const Border& border, const State& held, const State& wanted) {
     const std::size_t dims = frame_.dims();
     if (held.lists[dims] != wanted.lists[dims] && !wanted.lists[dims].empty()) return 0;
-    tiles_->between(held, wanted, positions_);
+    tiles_->between(held, wanted);
     Index most = 0;
     std::size_t block = border.first;
     for (const std::size_t end : border.ends) {
         Index lacks = 0;
-        for (; block < end; ++block) lacks += tiles_->lacking(block);
+        for (; block < end; ++block) lacks += tiles_->lacking(blocks_[block]);
         most = std::max(most, lacks);
     }
     return most;

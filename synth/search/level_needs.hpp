@@ -7,7 +7,7 @@
 
 #include "reshard/planner/cost.hpp"
 #include "src/price/network_digits.hpp"
-#include "synth/search/block_tiles.hpp"
+#include "synth/search/device_tiles.hpp"
 #include "synth/search/level_floor.hpp"
 
 namespace reshard {
@@ -18,14 +18,13 @@ class LevelNeeds {
 public:
     /// Knows nothing in four cases: tiles differ in shape and are not looked at one by one; too many devices; no digits
     /// describe the blocks and some digit is left out; an outer level is faster than an inner one.
-    LevelNeeds(const SearchSpace& frame, const Machine& machine, const NetworkDigits& network);
+    /// `tiles`: of few devices; else null.
+    LevelNeeds(const SearchSpace& frame, const Machine& machine, const NetworkDigits& network, DeviceTiles* tiles);
 
     /// A lower bound in picoseconds for the levels, over all steps from `held` to `wanted`, if some device receives
     /// `received` elements.
     [[nodiscard]] Index picoseconds(const State& held, const State& wanted, Index received);
     [[nodiscard]] bool known() const { return !borders_.empty(); }
-    /// True if no digits describe the blocks, so that a bound takes longer.
-    [[nodiscard]] bool by_tiles() const { return tiles_.has_value(); }
 
 private:
     // The border between blocks of devices, counted in devices that the search's digits tell apart. Units are as in
@@ -53,7 +52,8 @@ private:
     const Machine& machine_;
     const NetworkDigits& network_;
     const Index element_;
-    std::optional<BlockTiles> tiles_;            // where no digits tell blocks
+    DeviceTiles* tiles_ = nullptr;               // where no digits tell blocks
+    std::vector<DeviceSet> blocks_;              // then the devices of each block
     std::vector<Border> borders_;                // by level: what comes in over it and those beyond
     std::vector<std::vector<Index>> positions_;  // of each block, of all levels one after another
     std::array<std::unordered_map<std::uint32_t, Unions>, lists_max> unions_;  // by dimension

@@ -18,7 +18,7 @@ constexpr std::size_t summed_max = 2500;   // the same for bytes or steps with s
 
 constexpr Index devices_of_a_hop = 64;  // looking at so many takes as long as another hop
 
-// Beyond so many devices whose tiles no digits describe, a bound counts as so many hops, and a price as so many more.
+// On a mesh of more devices whose tiles are counted, a bound counts as so many hops, and a price as so many more.
 constexpr Index few_devices_max = 32;
 constexpr Index hops_of_a_bound = 2;
 constexpr Index hops_of_a_price = 12;
@@ -68,8 +68,8 @@ public:
           moves_(frame, levels_, options.objective != Objective::bytes,
                  options.objective == Objective::time && machine.copy_run_ps > 0),
           prices_(frame, options.objective, machine),
-          waits_(prices_.by_tiles() && options.vocabulary == Vocabulary::all),
-          many_devices_(frame.devices > few_devices_max),
+          waits_(prices_.counts_devices() && options.vocabulary == Vocabulary::all),
+          many_devices_(device_count(frame.like->mesh) > few_devices_max),
           effort_(frame.exact ? 1 + frame.devices / devices_of_a_hop : 1) {
         nodes_.reserve(64);
         open_.reserve(128);
@@ -156,11 +156,6 @@ private:
             if (late(floor + least) || known(slot, floor)) return;
             if (floor > lower && !goal) return push({floor + least, 0, floor, number, true});
         }
-        // Estimates could be lower than the price of the way that is known.
-        if (arrived_ != 0 && prices_.counted_all()) {
-            looked_at_ = index_max;
-            return;
-        }
         if (many_devices_) looked_at_ = saturating_add(looked_at_, hops_of_a_price);
         const EdgeCost paid = before.paid + prices_.of(before.state, hop, goal);
         if (!late(paid + least) && !known(slot, paid)) arrive(slot, {hop.state, paid, parent, hop.kind}, least, number);
@@ -177,7 +172,8 @@ private:
         push({node.paid + least, slot.node - 1, node.paid, order.value_or(slot.node - 1)});
     }
 
-    // On several levels a price takes long, so it is computed only if its lower bounds are not too high already.
+    // On several levels a price takes long, so it is computed only if its lower bounds are not too high already. The
+    // better bound takes as long as the price of a collective if devices are counted.
     template <class Floor, class Price>
     void reach(const State& state, EdgeCost paid_before, const Floor& floor, const Price& price, std::uint32_t parent,
                StepKind kind) {
@@ -190,10 +186,11 @@ private:
             Places::Slot& slot = places_.at(state.code(frame_.lists));
             if (known(slot, lowest)) return;
             least = remembered(slot, state);
-            if (levels_)
-                for (const bool by_levels : {false, true})
-                    if (const EdgeCost paid = paid_before + floor(by_levels); late(paid + least) || known(slot, paid))
-                        return;
+            const auto is_late = [&](bool by_levels) {
+                const EdgeCost at_least = paid_before + floor(by_levels);
+                return late(at_least + least) || known(slot, at_least);
+            };
+            if (levels_ && (is_late(false) || (!prices_.counts_devices() && is_late(true)))) return;
         } else if (!goal) {
             least = least_from(state, false);
         }

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "reshard/text.hpp"
+#include "src/tables/step_kinds.hpp"
 #include "support/generators.hpp"
 #include "support/price.hpp"
 #include "support/property.hpp"
@@ -111,6 +112,57 @@ TEST(SearchProperty, ThePriceOfPlacedDigitsIsTheJudges) {
     });
     EXPECT_GT(compared, cases(3000) / 10);
     EXPECT_GT(equal, compared * 4 / 5);
+}
+
+// Blocks of a machine that part the axes: the search counts what moves device by device.
+TEST(SearchProperty, ThePriceOfAHopIsTheJudges) {
+    int compared = 0;
+    int counted = 0;
+    check_property(cases(600), [&] {
+        const Pair pair = *pairs({.uneven = false, .devices_max = 64});
+        Problem problem{layout_of(pair.source), layout_of(pair.target)};
+        if (*between(0, 3) == 0) {
+            std::vector<Index> devices(static_cast<std::size_t>(device_count(problem.source)));
+            std::iota(devices.begin(), devices.end(), *between<Index>(0, 3));
+            std::mt19937_64 random(*rc::gen::noShrink(between<std::uint64_t>(0, 1000)));
+            std::ranges::shuffle(devices, random);
+            problem.source.mesh.devices = problem.target.mesh.devices = devices;
+        }
+        const auto frame = make_search_space(problem, *rc::gen::arbitrary<bool>());
+        if (!frame || !frame->even || frame->mixed) return;
+        Machine machine = draw_machine();
+        for (Level& level : machine.levels) level.pair_bytes_per_second = *rc::gen::element<Index>(0, 0, 1'000'000'000);
+        RC_LOG() << "mesh " << format(problem.source.mesh) << "\n" << repeat_line(pair) << " on\n" << format(machine);
+        const EdgeCosts prices(*frame, Objective::time, machine);
+        const Moves moves(*frame, true, true, false);
+        State state = frame->source;
+        std::vector<Edge> hops;
+        for (int walked = 0; walked < 3; ++walked) {
+            hops.clear();
+            moves.append_moves(state, index_max, hops);
+            moves.append_permutes(state, hops);
+            if (state.lists[frame->dims()] == frame->target.lists[frame->dims()])
+                hops.push_back(
+                    moves.exchange(state, moves.sides_of(state), frame->target, moves.sides_of(frame->target), true));
+            if (hops.empty()) return;
+            for (std::size_t turn = 0; turn < 8; ++turn) {
+                const Edge& hop = hops[*between<std::size_t>(0, hops.size())];
+                const Layout before = frame->layout(state);
+                const Step step{hop.kind, frame->layout(hop.state)};
+                const auto move = type_step(before, step);
+                if (hop.state == state || is_local(hop.kind) || !move) continue;
+                const EdgeCost price = prices.of(state, hop, false);
+                if (!prices.exact()) return;
+                RC_LOG() << format(before) << " to " << format(step.layout) << " by " << name(hop.kind) << "\n";
+                RC_ASSERT(price.first == step_picoseconds(before, step, *move, machine));
+                ++compared;
+                counted += prices.counts_devices() && crosses_groups(hop.kind) ? 1 : 0;
+            }
+            state = hops[*between<std::size_t>(0, hops.size())].state;
+        }
+    });
+    EXPECT_GT(compared, cases(600));
+    EXPECT_GT(counted, cases(600) / 10);
 }
 
 // A hop that is skipped because of its floor could not have been cheaper.
