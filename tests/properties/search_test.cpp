@@ -28,6 +28,17 @@ Machine draw_machine() {
     return machine;
 }
 
+// Every move, and the exchange to the target where summands stay.
+std::vector<Edge> hops_from(const Moves& moves, const SearchSpace& frame, const State& state) {
+    std::vector<Edge> hops;
+    moves.append_moves(state, index_max, hops);
+    moves.append_permutes(state, hops);
+    const Sides sides = moves.sides_of(state);
+    if (state.lists[frame.dims()] == frame.target.lists[frame.dims()])
+        hops.push_back(moves.exchange(state, sides, frame.target, moves.sides_of(frame.target), true));
+    return hops;
+}
+
 TEST(SearchProperty, ThePriceOfAPlanIsTheJudges) {
     int compared = 0;
     check_property(cases(3000), [&] {
@@ -136,14 +147,8 @@ TEST(SearchProperty, ThePriceOfAHopIsTheJudges) {
         const EdgeCosts prices(*frame, Objective::time, machine);
         const Moves moves(*frame, true, true, false);
         State state = frame->source;
-        std::vector<Edge> hops;
         for (int walked = 0; walked < 3; ++walked) {
-            hops.clear();
-            moves.append_moves(state, index_max, hops);
-            moves.append_permutes(state, hops);
-            if (state.lists[frame->dims()] == frame->target.lists[frame->dims()])
-                hops.push_back(
-                    moves.exchange(state, moves.sides_of(state), frame->target, moves.sides_of(frame->target), true));
+            const std::vector<Edge> hops = hops_from(moves, *frame, state);
             if (hops.empty()) return;
             for (std::size_t turn = 0; turn < 8; ++turn) {
                 const Edge& hop = hops[*between<std::size_t>(0, hops.size())];
@@ -190,14 +195,8 @@ TEST(SearchProperty, NoPriceIsBelowItsFloor) {
             return prices.at_least(state, moves.foreign_to_target(state, moves.least_to_target(state)));
         };
         State state = frame->source;
-        std::vector<Edge> hops;
         for (int walked = 0; walked < 3; ++walked) {
-            hops.clear();
-            moves.append_moves(state, index_max, hops);
-            moves.append_permutes(state, hops);
-            if (state.lists[frame->dims()] == frame->target.lists[frame->dims()])
-                hops.push_back(
-                    moves.exchange(state, moves.sides_of(state), frame->target, moves.sides_of(frame->target), true));
+            const std::vector<Edge> hops = hops_from(moves, *frame, state);
             if (hops.empty()) return;
             for (const Edge& hop : hops) {
                 if (hop.state == state) continue;  // nothing moves
