@@ -3,7 +3,7 @@
 // take turns, and are checked before they are timed.
 //   mpirun -n 4 halo_fills [EXTENTS HALO ROUNDS changed]      EXTENTS: 64,64,64
 // With `changed` each rank adds 1 to all cells that other ranks read, before each fill and within its time, as the step
-// of a program does. Without `changed` nobody writes these cells, so they stay in the neighbours' caches.
+// of a program does. Without `changed` these cells do not change, so they stay in the neighbours' caches.
 #include <mpi.h>
 
 #include <algorithm>

@@ -189,7 +189,7 @@ Index DeviceTiles::lacking(DeviceSet block) const {
     return lacks;
 }
 
-// visit(holders, summand) for each tile that is held; of a sum for each summand.
+// visit(holders, wanters) for each tile that is held; of a sum for each summand. No other devices want any of it.
 template <class Visit>
 void DeviceTiles::each_tile(const Visit& visit) const {
     for (DeviceSet left = all_; left != 0;) {

@@ -91,7 +91,7 @@ private:
     bool counts_moves_ = false;
     Numbers positions_;  // by device
     DeviceSet all_ = 0;
-    Tiles alike_{};                               // those that agree in the digits that the frame cancelled
+    Tiles alike_{};  // by device: the devices that agree with it in the digits that the frame cancelled
     std::vector<std::vector<DeviceSet>> blocks_;  // by level
     std::vector<DeviceSet> around_;               // by level and device: its block
     State held_;                                  // the states at hand
