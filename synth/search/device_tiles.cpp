@@ -120,6 +120,12 @@ const DeviceTiles::Contact& DeviceTiles::contact_of(std::size_t dim, List held, 
     contact.wants = contact.common + held_shards * wanted_shards;
     contact.holders.resize(wanted_shards);
     contact.wanters.resize(held_shards);
+    const std::span<const Index> parts(contact.common, held_shards * wanted_shards);
+    contact.part = *std::ranges::max_element(parts);
+    const auto varies = [&](Index part) { return part != 0 && part != contact.part; };
+    if (std::ranges::any_of(parts, varies) || std::ranges::any_of(std::span(contact.wants, wanted_shards),
+                                                                  [&](Index want) { return want != *contact.wants; }))
+        contact.part = 0;
     for (std::size_t to = 0; to < wanted_shards; ++to)
         for (std::size_t from = 0; from < held_shards; ++from) {
             if (contact.common[to * held_shards + from] == 0) continue;
@@ -150,14 +156,25 @@ void DeviceTiles::between(const State& held, const State& wanted) {
     wanted_tiles_ = &tiles_of(wanted);
     held_summands_ = &cut_of(held.lists[frame_.dims()]);
     wanted_summands_ = &cut_of(wanted.lists[frame_.dims()]);
-    whole_ = 1;
+    whole_ = part_ = wants_each_ = 1;
     contacts_.clear();
+    uneven_.clear();
     for (std::size_t dim = 0; dim < frame_.dims(); ++dim) {
-        if (held.lists[dim].empty() && wanted.lists[dim].empty())
+        if (held.lists[dim].empty() && wanted.lists[dim].empty()) {
             whole_ *= frame_.extents[dim];
-        else
-            contacts_.push_back(&contact_of(dim, held.lists[dim], wanted.lists[dim]));
+            continue;
+        }
+        const Contact& contact = contact_of(dim, held.lists[dim], wanted.lists[dim]);
+        contacts_.push_back(&contact);
+        if (contact.part == 0) {
+            uneven_.push_back(&contact);
+        } else {
+            part_ *= contact.part;
+            wants_each_ *= *contact.wants;
+        }
     }
+    part_ *= whole_;
+    wants_each_ *= whole_;
 }
 
 Index DeviceTiles::met(std::size_t holder, std::size_t wanter) const {
@@ -171,17 +188,21 @@ Index DeviceTiles::lacking(DeviceSet block) const {
     Index lacks = 0;
     each(once(*wanted_tiles_, block), [&](std::size_t wanter) {
         DeviceSet near = holders;
-        Index wants = whole_;
+        for (const Contact* contact : contacts_) near &= contact->holders[contact->wanted->shard[wanter]];
+        Index wants = wants_each_;
         InlineVector<Factor, lists_max> factors;
-        for (const Contact* contact : contacts_) {
+        for (const Contact* contact : uneven_) {
             const std::uint8_t shard = contact->wanted->shard[wanter];
-            near &= contact->holders[shard];
             wants *= contact->wants[shard];
             factors.push_back({contact->common + shard * contact->held->devices.size(), contact});
         }
         lacks += wants;
+        if (factors.empty()) {
+            lacks -= part_ * std::popcount(near);
+            return;
+        }
         each(near, [&](std::size_t holder) {
-            Index has = whole_;
+            Index has = part_;
             for (const auto& [met, contact] : factors) has *= met[contact->held->shard[holder]];
             lacks -= has;
         });

@@ -54,6 +54,7 @@ private:
         const Cut* wanted = nullptr;
         const Index* common = nullptr;   // for each wanted shard: indices that each held shard has of it
         const Index* wants = nullptr;    // indices of each wanted shard
+        Index part = 0;                  // indices that any two shards have in common if they have some; 0 if it varies
         std::vector<DeviceSet> holders;  // by wanted shard: devices that hold some of it
         std::vector<DeviceSet> wanters;  // by held shard: devices that want some of it
         [[nodiscard]] Index met(std::size_t holder, std::size_t wanter) const {
@@ -102,6 +103,9 @@ private:
     const Cut* wanted_summands_ = nullptr;
     Index whole_ = 1;  // elements of the dimensions that neither cuts
     InlineVector<const Contact*, lists_max> contacts_;
+    InlineVector<const Contact*, lists_max> uneven_;  // the contacts whose parts vary
+    Index part_ = 1;        // elements that two tiles have in common if they have some, in all dimensions but these
+    Index wants_each_ = 1;  // elements of a wanted tile, in all dimensions but these
     std::unordered_map<std::uint32_t, Cut> cut_;                                 // by list
     std::unordered_map<std::uint64_t, Tiles> tiles_;                             // by state
     std::array<std::unordered_map<std::uint64_t, Numbers>, lists_max> common_;   // by dimension
