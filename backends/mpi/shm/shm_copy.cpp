@@ -39,11 +39,14 @@ Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, st
         const RankStep& step = *steps[i].step;
         const ElementCast cast = cast_of(step.from_dtype, step.to_dtype);
         plan->casts_ = plan->casts_ || cast;
-        plan->arrays_[i] = {true, step.step, MultiCopy(MultiCopy::Kind::push, cast),
+        plan->arrays_[i] = {true, step.step, false, MultiCopy(MultiCopy::Kind::push, cast),
                             MultiCopy(MultiCopy::Kind::pull, cast)};
     }
     std::set<std::size_t> partners;
-    for (const PeerRegion& part : parts.own) plan->arrays_[part.array].push.add(part.peer, part.source, part.target);
+    for (const PeerRegion& part : parts.own) {
+        plan->arrays_[part.array].push.add(part.peer, part.source, part.target);
+        plan->arrays_[part.array].stays = true;
+    }
     for (const PeerRegion& part : parts.sends) {
         plan->arrays_[part.array].push.add(part.peer, part.source, part.target);
         partners.insert(part.peer);
@@ -108,6 +111,7 @@ void ShmCopyPlan::Paths::begin(std::size_t arrays, std::size_t ranks) {
         for (std::vector<char>& staged_for : *some) staged_for.assign(arrays, 0);
     }
     staged.assign(arrays, 0);
+    pushes.assign(arrays, 0);
     pulls.assign(arrays, 0);
     written.clear();
     leaving.clear();
@@ -206,8 +210,11 @@ void ShmCopy::remember() {
 Result<void> ShmCopy::resolve() {
     const std::size_t arrays = plan_.arrays_.size();
     paths_.begin(arrays, signals_.size());
-    for (std::size_t array = 0; array < arrays; ++array)
-        if (plan_.arrays_[array].moves) paths_.targets[array][signals_.rank()] = buffers_.targets[array];
+    for (std::size_t array = 0; array < arrays; ++array) {
+        if (!plan_.arrays_[array].moves) continue;
+        paths_.targets[array][signals_.rank()] = buffers_.targets[array];
+        paths_.pushes[array] = plan_.arrays_[array].stays ? 1 : 0;
+    }
     for (const std::size_t peer : plan_.partners_) {
         bool direct = false;  // one of the two ranks reads or writes the other's buffers
         for (std::size_t array = 0; array < arrays; ++array) {
@@ -234,6 +241,7 @@ Result<bool> ShmCopy::resolve(std::size_t peer, std::size_t array) {
     if (in == Way::push && !buffers_.written_by_peers.empty()) paths_.written.emplace_back(array, peer);
     if (out == Way::push) {
         RESHARD_ASSIGN(paths_.targets[array][peer], reach(*plan_.arena_, peer, 2 * array + 1, step, paths_.views));
+        paths_.pushes[array] = 1;
     }
     if (in == Way::pull) {
         RESHARD_ASSIGN(paths_.sources[array][peer], reach(*plan_.arena_, peer, 2 * array, step, paths_.views));
@@ -275,7 +283,7 @@ Result<bool> ShmCopy::next_of_small(Slice most) {
 
 void ShmCopy::push() {
     for (std::size_t array = 0; array < plan_.arrays_.size(); ++array)
-        if (plan_.arrays_[array].moves)
+        if (paths_.pushes[array] != 0)
             plan_.arrays_[array].push.push(buffers_.sources[array], paths_.targets[array], plan_.store_);
 }
 

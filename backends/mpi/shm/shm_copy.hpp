@@ -45,6 +45,7 @@ private:
     struct Array {
         bool moves = false;
         std::size_t step = 0;  // its number in the plan, for errors
+        bool stays = false;    // some part of it stays on this rank
         MultiCopy push{MultiCopy::Kind::push};
         MultiCopy pull{MultiCopy::Kind::pull};
     };
@@ -58,6 +59,7 @@ private:
         std::vector<char> staged;                                  // per array: to some rank
         std::vector<std::pair<std::size_t, std::size_t>> written;  // arrays, and the peers that write their targets
         std::vector<std::size_t> leaving;  // peers that use this rank's buffers, or whose it uses
+        std::vector<char> pushes;          // per array: to some rank, or on this one
         std::vector<char> pulls;           // per array: from some rank
         bool bounces = false;              // something goes through a bounce buffer
         Views views;                       // of the peers' buffers

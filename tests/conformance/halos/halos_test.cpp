@@ -10,6 +10,7 @@
 #include "conformance/drawn_cases.hpp"
 #include "conformance/halos/drawn.hpp"
 #include "conformance/halos/padded.hpp"
+#include "conformance/halos/run_ahead.hpp"
 #include "conformance/harness.hpp"
 #include "reshard/halo/exchange.hpp"
 #include "reshard/text.hpp"
@@ -241,6 +242,23 @@ TEST(Halos, RunFillsOneArray) {
             }
         });
     }
+}
+
+// A halo that is too large for mailboxes, so peers read the blocks themselves.
+TEST(Halos, ARankMayChangeItsBlockOnceItsRunIsOver) {
+    const Index ranks = harness().ranks(), width = 30'000;
+    const HaloLayout layout =
+        parse_halo_layout(Mesh{{"x", ranks}}, fmt::format("i32[{}@x~{}%]", 2 * width * ranks, width)).value();
+    harness().on_every_rank([&](Backend& backend) {
+        auto exchange = HaloExchange::prepare(layout, backend);
+        ASSERT_TRUE(exchange) << exchange.error().message;
+        const auto memory = backend.allocate(4 * width * Index{sizeof(int)}).value();
+        const std::span cells(reinterpret_cast<int*>(memory->bytes().data()), 4 * width);
+        std::ranges::fill(cells, static_cast<int>(backend.rank()));
+        if (run_ahead(backend, *exchange, memory->bytes())) return;
+        EXPECT_EQ(std::ranges::count(cells.first(width), (backend.rank() + ranks - 1) % ranks), width);
+        EXPECT_EQ(std::ranges::count(cells.last(width), (backend.rank() + 1) % ranks), width);
+    });
 }
 
 TEST(Halos, RanksWithOtherHalosAreToldSo) {

@@ -8,6 +8,7 @@
 #include "conformance/drawn_cases.hpp"
 #include "conformance/halos/drawn.hpp"
 #include "conformance/halos/padded.hpp"
+#include "conformance/halos/run_ahead.hpp"
 #include "conformance/harness.hpp"
 #include "reshard/halo/sum.hpp"
 #include "reshard/text.hpp"
@@ -185,6 +186,24 @@ TEST(HaloSums, RunSumsOneArray) {
         EXPECT_EQ(array, (std::vector<int>{10, 21, 2, 3, 14, 20}));
         std::vector<float> other(6);
         EXPECT_EQ(sum->run(other).error().message, "elements of f32 were given for an array of i32");
+    });
+}
+
+// A halo that is too large for mailboxes, so peers read the ghost cells themselves.
+TEST(HaloSums, ARankMayChangeItsHaloOnceItsRunIsOver) {
+    const Index ranks = harness().ranks(), width = 30'000;
+    const HaloLayout layout =
+        parse_halo_layout(Mesh{{"x", ranks}}, fmt::format("i32[{}@x~{}%]", 2 * width * ranks, width)).value();
+    harness().on_every_rank([&](Backend& backend) {
+        auto sum = HaloSum::prepare(layout, backend);
+        ASSERT_TRUE(sum) << sum.error().message;
+        const auto memory = backend.allocate(4 * width * Index{sizeof(int)}).value();
+        const std::span cells(reinterpret_cast<int*>(memory->bytes().data()), 4 * width);
+        std::ranges::fill(cells, static_cast<int>(backend.rank()));
+        if (run_ahead(backend, *sum, memory->bytes())) return;
+        const Index before = (backend.rank() + ranks - 1) % ranks, after = (backend.rank() + 1) % ranks;
+        EXPECT_EQ(std::ranges::count(cells.subspan(width, width), backend.rank() + before), width);
+        EXPECT_EQ(std::ranges::count(cells.subspan(2 * width, width), backend.rank() + after), width);
     });
 }
 
