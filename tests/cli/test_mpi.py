@@ -70,8 +70,14 @@ class Launched(tool.Case):
             self.assertEqual(ran.out.count("level node devices all"), 1)
             with open(self.path("here.machine"), encoding="utf-8") as file:
                 self.assertEqual(file.read(), ran.out)
+            self.assertNotIn(" message 0ps", ran.out)
+            if ranks == 2:
+                self.assertNotIn(" start ", ran.out)  # there is no smaller group
         ran = self.ran_well(tool.reshard("plan", *self.QUESTION, "--machine", "here.machine", folder=self.folder))
         self.assertIn("on calibrated", ran.out)
+        # Other work may slow the small groups by chance; then all of the time belongs to the messages.
+        tries = (self.ran_well(tool.reshard("calibrate", "--backend", "mpi", ranks=4)).out for _ in range(20))
+        self.assertTrue(any(" start " in out for out in tries))
         ran = tool.reshard("calibrate", "--backend", "mpi", ranks=1)
         self.assertEqual(ran.code, 2)
         self.assertEqual(ran.err.count("fewer than 2 ranks"), 1)

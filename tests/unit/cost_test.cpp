@@ -1,5 +1,6 @@
 #include "reshard/planner/cost.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "reshard/text.hpp"
@@ -108,6 +109,29 @@ TEST(CostUnit, ASliceCostsTheRunsOfItsView) {
               (64 * 8 - 1) * 1000);
     EXPECT_EQ(copies_of(mesh, "u8[64,32,8]", {StepKind::slice, *parse_layout(mesh, "u8[64,32,8@x]")}, index_max),
               index_max);
+}
+
+/// The time of one meeting with many bytes over that of two meetings with fewer, on 8 devices.
+double one_over_two_meetings(Index side, const Machine& machine) {
+    const auto time = [&](const char* steps) {
+        const std::string words =
+            "mesh a=4,b=2\nsource f64[{0}@(a,b),{0}]\n" + std::string(steps) + "target f64[{0},{0}@(b,a)]\n";
+        const Plan plan = *parse_plan(fmt::format(fmt::runtime(words), side));
+        return static_cast<double>(plan_picoseconds(plan, *check(plan), machine));
+    };
+    return time("all_gather f64[{0},{0}]\nslice f64[{0},{0}@(b,a)]\n") /
+           time("all_to_all f64[{0}@a,{0}@b]\nall_to_all f64[{0},{0}@(b,a)]\n");
+}
+
+TEST(CostUnit, TheStartOfAStepDecidesFromWhichSizeOnASecondMeetingRepays) {
+    Machine machine{"meetings", {{"node", index_max, 1'000'000, 50'000'000'000, 5'000'000}}, 2'000'000'000};
+    // A second start of 5 us and 4 messages stand against 7 messages and the bytes of the whole array.
+    EXPECT_LT(one_over_two_meetings(8, machine), 1);
+    EXPECT_LT(one_over_two_meetings(16, machine), 1);
+    EXPECT_GT(one_over_two_meetings(64, machine), 1);
+    EXPECT_GT(one_over_two_meetings(512, machine), 1);
+    machine.levels[0].start_ps = 0;
+    for (const Index side : {8, 16, 64, 512}) EXPECT_GT(one_over_two_meetings(side, machine), 1) << side;
 }
 
 TEST(CostUnit, TheLaptopIsOneLevelThatReachesAll) {

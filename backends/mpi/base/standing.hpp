@@ -27,7 +27,6 @@ public:
     void abandon(const Error& why);
     void report_failure(const Error& why);
     [[nodiscard]] bool failed() const { return failed_; }
-    [[nodiscard]] bool alone() const { return peers_.empty(); }
 
     /// This rank waits long in the run that is in flight; for missing().
     void say_waiting() const { send(Word::waiting, runs_); }
@@ -36,8 +35,10 @@ public:
 
     /// Why one of the awaited peers will not take part in the run that is in flight; nothing when all may.
     [[nodiscard]] std::optional<std::string> trouble(const std::set<int>& awaited) const;
-    /// The same of all peers, before it begins.
-    [[nodiscard]] std::optional<std::string> trouble() const { return trouble({peers_.begin(), peers_.end()}); }
+    /// The same of all peers, before it begins. A rank without peers does not ask MPI, which may yield the processor.
+    [[nodiscard]] std::optional<std::string> trouble() const {
+        return peers_.empty() ? std::nullopt : trouble({peers_.begin(), peers_.end()});
+    }
 
 private:
     void send(Word word, std::uint64_t runs, std::string_view text = {}) const;

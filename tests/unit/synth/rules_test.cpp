@@ -1,4 +1,5 @@
 // One test for each rule that `explain` names, by its name.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "reshard/synthesize.hpp"
@@ -90,6 +91,23 @@ TEST(RuleUnit, OnePermute) {
         EXPECT_EQ(std::ranges::count(found.plan().steps, StepKind::permute, &Step::kind), 1);
         EXPECT_FALSE(found.search_complete && !found.optimal);
     }
+}
+
+// Fewer messages in two steps win if messages cost all. One step wins if each step has a start, and if bytes count.
+TEST(RuleUnit, one_step_by_its_start) {
+    const auto steps = [](Index side, Index start_ps) {
+        const Mesh eight{{"a", 4}, {"b", 2}};
+        Options options;
+        options.machine = {"meetings", {{"node", index_max, 1'000'000, 50'000'000'000, start_ps}}, 2'000'000'000};
+        const auto layout = [&](const char* text) {
+            return *parse_layout(eight, fmt::format(fmt::runtime(text), side));
+        };
+        return synthesize(layout("f64[{0}@(a,b),{0}]"), layout("f64[{0},{0}@(b,a)]"), options)->plan().steps.size();
+    };
+    EXPECT_EQ(steps(64, 0), 2U);
+    EXPECT_EQ(steps(128, 0), 1U);
+    EXPECT_EQ(steps(64, 4'000'000), 1U);
+    EXPECT_EQ(steps(8, 4'000'000), 1U);
 }
 
 // Each element enters a node of 3 devices once, at one of the devices that want it.

@@ -21,6 +21,7 @@ namespace reshard::cli {
 namespace {
 
 constexpr Index small_tile_elements = 16;
+constexpr Index small_moves = 32;                      // in a row, since a barrier takes longer than one of them
 constexpr Index large_tile_elements = Index{1} << 20;  // 4 MiB of f32
 constexpr Index run_elements = 4;                      // of 4 bytes: what a cut of an innermost dimension may leave
 constexpr Index copied_bytes = Index{1} << 25;
@@ -49,19 +50,22 @@ Index copy_rate(Rank& rank, Index rounds) {
     return rounded(static_cast<double>(copied_bytes) / std::max(slowest, 1e-9));
 }
 
-using Mover = std::unique_ptr<Session>;
-
-/// Collective: an all_to_all with tiles of so many elements, and a few more, among the members of one axis, which
-/// copies runs of `run` elements; of all of the part for a peer where it is 0.
-Result<Mover> exchange(Rank& rank, const Mesh& mesh, const char* axis, Index tile, Index run) {
-    Index members = 1;
-    for (const Axis& one : mesh.axes)
-        if (one.name == axis) members = one.size;
+/// An all_to_all with tiles of so many elements, and a few more, among the members of one axis. It copies runs of `run`
+/// elements, or the whole part for a peer if `run` is 0.
+Result<Judged<Plan>> exchange(const Mesh& mesh, const char* axis, Index tile, Index run) {
+    const Index members = std::ranges::find(mesh.axes, axis, &Axis::name)->size;
     if (run == 0) run = ceil_divide(tile, members);
     const std::vector<Index> shape = {members * ceil_divide(tile, members * run), members * run};
     RESHARD_TRY(const auto& source, make_layout(mesh, DType::f32, shape, P{axis, {}}));
     RESHARD_TRY(const auto& target, make_layout(mesh, DType::f32, shape, P{{}, axis}));
-    RESHARD_TRY(const auto& plan, judge({source, target, {{StepKind::all_to_all, target}}}, AsSteps{}));
+    return judge({source, target, {{StepKind::all_to_all, target}}}, AsSteps{});
+}
+
+using Mover = std::unique_ptr<Session>;
+
+/// Collective: a session that runs such an exchange.
+Result<Mover> mover_of(Rank& rank, const Mesh& mesh, const char* axis, Index tile, Index run) {
+    RESHARD_TRY(const auto& plan, exchange(mesh, axis, tile, run));
     RESHARD_TRY(auto& mover, Session::make(rank, rank.backend(), plan));
     std::ranges::fill(mover->source(), std::byte{1});
     return std::move(mover);
@@ -81,21 +85,67 @@ Result<std::vector<std::vector<double>>> rounds_of(Rank& rank, const std::vector
 /// Collective: median seconds of one in runs as long as can be.
 Result<double> exchange_seconds(Rank& rank, const Mesh& mesh, const char* axis, Index tile, Index rounds) {
     std::vector<Mover> movers(1);
-    RESHARD_ASSIGN(movers[0], exchange(rank, mesh, axis, tile, 0));
+    RESHARD_ASSIGN(movers[0], mover_of(rank, mesh, axis, tile, 0));
     RESHARD_TRY(auto times, rounds_of(rank, movers, rounds));
     return largest(rank, std::vector<double>{median(std::move(times[0]))}).front();
 }
 
-/// Collective: latency and bandwidth of the level that an axis of `members` ranks reaches.
+/// Collective: median seconds of a small exchange among the members of one axis. Many run in a row.
+Result<double> small_seconds(Rank& rank, const Mesh& mesh, const char* axis, Index rounds) {
+    Backend& backend = rank.backend();
+    RESHARD_TRY(auto& executor, agree(rank, Executor::prepare(exchange(mesh, axis, small_tile_elements, 0), backend)));
+    RESHARD_TRY(const auto& source, agree(rank, backend.allocate(executor.plans().front().source_bytes)));
+    RESHARD_TRY(const auto& target, agree(rank, backend.allocate(executor.plans().front().target_bytes)));
+    RESHARD_TRY(const auto& bound, agree(rank, executor.bind(Buffers{source->bytes(), target->bytes(), {}})));
+    std::vector<double> times;
+    for (Index round = 0; round <= rounds; ++round) {
+        rank.barrier();
+        const auto begin = std::chrono::steady_clock::now();
+        for (Index move = 0; move < small_moves; ++move)
+            RESHARD_CHECK(bound->start().and_then([](const auto& ticket) { return ticket->wait(); }));
+        const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+        if (round > 0) times.push_back(taken.count() / small_moves);  // the first one warms up
+    }
+    return largest(rank, std::vector<double>{median(std::move(times))}).front();
+}
+
+/// The same mesh with an axis that is cut into groups of so many members.
+Mesh in_groups(Mesh mesh, const char* axis, Index members) {
+    const auto cut = std::ranges::find(mesh.axes, axis, &Axis::name);
+    const Index groups = std::exchange(cut->size, members) / members;
+    mesh.axes.insert(cut, {"group", groups});
+    return mesh;
+}
+
+/// Collective: the time of a small exchange among all members of an axis, as a start and a part for each peer. A second
+/// exchange in the smallest groups that divide the members tells the two apart. A prime number of members has no start.
+Result<void> measure_meeting(Rank& rank, const Mesh& mesh, const char* axis, Index members, Index rounds,
+                             Level& level) {
+    Index few = 2;
+    while (members % few != 0) ++few;
+    RESHARD_TRY(const auto& all, small_seconds(rank, mesh, axis, rounds));
+    double each = all / static_cast<double>(members - 1);
+    double start = 0;
+    if (few < members) {
+        RESHARD_TRY(const auto& part, small_seconds(rank, in_groups(mesh, axis, few), axis, rounds));
+        each = std::clamp((all - part) / static_cast<double>(members - few), 0.0, each);
+        start = all - each * static_cast<double>(members - 1);
+    }
+    level.latency_ps = rounded(each * second_ps);
+    level.start_ps = start * second_ps < 1 ? 0 : rounded(start * second_ps);
+    return {};
+}
+
+/// Collective: start, latency and bandwidth of the level that an axis of `members` ranks reaches.
 Result<void> measure(Rank& rank, const Mesh& mesh, const char* axis, Index members, Index copies, Index rounds,
                      Level& level) {
+    RESHARD_CHECK(measure_meeting(rank, mesh, axis, members, rounds, level));
     RESHARD_TRY(const auto& small, exchange_seconds(rank, mesh, axis, small_tile_elements, rounds));
     RESHARD_TRY(const auto& large, exchange_seconds(rank, mesh, axis, large_tile_elements, rounds));
     const double tile = 4.0 * static_cast<double>(members * ceil_divide(large_tile_elements, members));
     const double load = tile * static_cast<double>(members - 1) / static_cast<double>(members);
     // The model pays for messages, for the link, and for one copy of the tile that arrives.
     const double link = large - small - tile / static_cast<double>(copies);
-    level.latency_ps = rounded(small / static_cast<double>(members - 1) * second_ps);
     level.bytes_per_second = rounded(load / std::max(link, large / 20));
     return {};
 }
@@ -103,8 +153,8 @@ Result<void> measure(Rank& rank, const Mesh& mesh, const char* axis, Index membe
 /// Collective: what a run costs beside its bytes, through the level that an axis of `members` ranks reaches.
 Result<Index> run_picoseconds(Rank& rank, const Mesh& mesh, const char* axis, Index members, Index rounds) {
     std::vector<Mover> movers(2);
-    RESHARD_ASSIGN(movers[0], exchange(rank, mesh, axis, large_tile_elements, 0));
-    RESHARD_ASSIGN(movers[1], exchange(rank, mesh, axis, large_tile_elements, run_elements));
+    RESHARD_ASSIGN(movers[0], mover_of(rank, mesh, axis, large_tile_elements, 0));
+    RESHARD_ASSIGN(movers[1], mover_of(rank, mesh, axis, large_tile_elements, run_elements));
     RESHARD_TRY(const auto& times, rounds_of(rank, movers, rounds));
     std::vector<double> more;
     for (std::size_t round = 0; round < times[0].size(); ++round) more.push_back(times[1][round] - times[0][round]);
