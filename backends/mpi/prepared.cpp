@@ -183,6 +183,9 @@ public:
     Result<bool> test() override { return advance(only_poll); }
     Result<bool> wait_for(Index microseconds) override { return advance(Slice(microseconds)); }
     [[nodiscard]] bool has_sent() const override { return !messages_ || messages_->has_sent(); }
+    [[nodiscard]] bool has_arrived() const override {
+        return !error_ && !node_ && (!messages_ || messages_->has_arrived());
+    }
 
 private:
     Result<bool> advance(Slice most) {

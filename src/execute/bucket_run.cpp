@@ -94,7 +94,7 @@ public:
     }
     Result<std::size_t> arrived() override {
         const std::lock_guard lock(mutex_);
-        return look_at_all().map([&](bool) { return at_; });
+        return look_at_all().map([&](bool) { return complete(); });
     }
     Result<void> offer(std::size_t piece) override {
         const std::lock_guard lock(mutex_);
@@ -144,6 +144,12 @@ private:
         set_out();
         leave();
         return over_ ? ended() : Result<void>();
+    }
+    // The pieces whose targets are complete. Those at and behind at_ still send.
+    [[nodiscard]] std::size_t complete() const {
+        std::size_t place = at_;
+        while (place < runs_.size() && runs_[place]->has_arrived()) ++place;
+        return place;
     }
     Result<bool> look_at_all() {
         const auto done = advance([](Ticket& run) { return run.test(); });
@@ -250,7 +256,7 @@ private:
     Executor::RunState& state_;
     std::shared_ptr<Flights> flights_;  // of the thread that started it
     std::mutex mutex_;
-    std::size_t at_ = 0;                  // so many have arrived
+    std::size_t at_ = 0;                  // so many are over
     std::size_t ready_;                   // so many have been offered, with all before them
     std::size_t set_out_;                 // so many have set out
     std::vector<char> offered_;           // in the order of travel; none where nothing is withheld

@@ -10,12 +10,13 @@ void ChannelRun::begin() {
     flows_.assign(channels.size(), {});
     places_.clear();
     sending_ = 0;
+    receiving_ = 0;
     for (std::size_t i = 0; i < flows_.size(); ++i) {
         for (const Packet& piece : channels[i].pieces) flows_[i].left_bytes += piece.bytes;
         flows_[i].first = places_.size();
         flows_[i].places = std::min(channels[i].pieces.size(), sends_shared);
         places_.resize(places_.size() + flows_[i].places, {i, 0});
-        if (channels[i].sends) ++sending_;
+        channels[i].sends ? ++sending_ : receiving_ += channels[i].pieces.size();
     }
     requests_.restart(places_.size());
     for (const bool sends : {false, true}) {
@@ -82,6 +83,7 @@ void ChannelRun::post_piece(std::size_t place) {
 void ChannelRun::arrived(const Place& place, bool well) {
     const Channel& flowing = state_.stage().channels[place.channel];
     const Packet& piece = flowing.pieces[place.piece];
+    if (!flowing.sends) --receiving_;
     if (piece.copies.empty()) return;
     if (well && !flowing.sends) state_.copy(piece.copies, state_.stage().store);
     flows_[place.channel].taken[piece.slot] = false;

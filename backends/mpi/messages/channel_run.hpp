@@ -18,6 +18,8 @@ public:
     bool advance();
     /// True when MPI has all outgoing messages.
     [[nodiscard]] bool has_sent() const;
+    /// True when all incoming messages lie where they belong.
+    [[nodiscard]] bool has_received() const { return receiving_ == 0; }
     void add_peers(std::set<int>& peers) const { requests_.add_peers(peers); }
     void abandon(GivenUp& run);
 
@@ -46,8 +48,9 @@ private:
     Requests requests_;
     std::vector<Flow> flows_;
     std::vector<Place> places_;
-    std::size_t sending_ = 0;  // channels with something left to send
-    Turns turns_;              // of the channels that may have a message to post
+    std::size_t sending_ = 0;    // channels with something left to send
+    std::size_t receiving_ = 0;  // messages that have not arrived
+    Turns turns_;                // of the channels that may have a message to post
 };
 
 }  // namespace reshard::mpi

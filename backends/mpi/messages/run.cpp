@@ -87,6 +87,18 @@ bool Run::has_sent() const {
     return begun_ && channels_.has_sent() && sum_messages_.has_sent() && reductions_.has_sent();
 }
 
+// The answers that end this rank's own messages queue behind the data that flows to it, so they come later. A stage
+// that adds up is complete only at its end.
+bool Run::has_arrived() const {
+    if (state_.error() || state_.over()) return !state_.error();
+    const Stage& stage = state_.stage();
+    const auto copies = [](const MessageStep& step) {
+        return step.landings.empty() && !step.reduction && step.scales.empty();
+    };
+    return begun_ && &stage == &state_.plan().stages->back() && stage.sums.empty() && !node_ &&
+           std::ranges::all_of(stage.steps, copies) && channels_.has_received();
+}
+
 std::set<int> Run::awaited() const {
     std::set<int> peers;
     channels_.add_peers(peers);

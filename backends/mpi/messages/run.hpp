@@ -17,6 +17,7 @@ public:
     Result<bool> test() override;
     Result<bool> wait_for(Index microseconds) override;
     [[nodiscard]] bool has_sent() const override;
+    [[nodiscard]] bool has_arrived() const override;
 
 private:
     using Clock = std::chrono::steady_clock;

@@ -51,6 +51,9 @@ public:
     /// True once the transport has all that this rank sends in the run's first step. The messages of a run that starts
     /// after that come later. A transport that does not order messages leaves this at true.
     [[nodiscard]] virtual bool has_sent() const { return true; }
+    /// True once the target of this rank is complete and may be read. Peers may still have to take its messages: test
+    /// then returns false. A transport that learns of both at once leaves this at false.
+    [[nodiscard]] virtual bool has_arrived() const { return false; }
 };
 
 /// How a run begins.

@@ -1,5 +1,5 @@
 // The order of messages: each rank sends first to the peer with the most bytes left, and to equal peers in turn. Also
-// the order of the steps of a list.
+// the order of the steps of a list, and arrival before one's own messages are taken.
 #include "backends/mpi/messages/stage.hpp"
 #include "backends/mpi/messages/turns.hpp"
 
@@ -13,6 +13,7 @@
 
 #include "conformance/move.hpp"
 #include "reshard/backends/mpi.hpp"
+#include "reshard/execute.hpp"
 #include "reshard/notations/notation.hpp"
 
 namespace {
@@ -177,6 +178,45 @@ TEST(Order, UnevenLoadsArrive) {
             conformance::expect_moves(**backend, {{plan}, {plan}}, {2, trial % 2 == 0});
         }
     }
+}
+
+// Rank 0 holds all and keeps its part. That part has arrived although no peer has begun to receive.
+TEST(Order, ATargetArrivesBeforePeersTakeMessages) {
+    int ranks = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (ranks < 2) GTEST_SKIP() << "a sender and a receiver at least";
+    constexpr Index part = 1 << 14;  // 64 KiB: MPI ends the send when the receiver has taken it
+    const std::string elements = std::to_string(part * ranks);
+    const Mesh one = parse_mesh("a=1[0]").value();
+    const Mesh all = parse_mesh("b=" + std::to_string(ranks)).value();
+    const Layout target = parse_layout(all, "f32[" + elements + "@b]").value();
+    const Plan plan{parse_layout(one, "f32[" + elements + "]").value(), target, {{StepKind::exchange, target}}};
+    Options options;
+    options.shared_memory = false;
+    auto backend = make_backend(MPI_COMM_WORLD, options);
+    ASSERT_TRUE(backend) << backend.error().message;
+    const Index rank = (*backend)->rank();
+    std::vector<float> held(rank == 0 ? static_cast<std::size_t>(part * ranks) : 0);
+    std::iota(held.begin(), held.end(), 0.0F);
+    std::vector<float> received(static_cast<std::size_t>(part));
+    auto executor = Executor::prepare(judge(plan, AsSteps{}), **backend);
+    ASSERT_TRUE(executor) << executor.error().message;
+    const auto bound =
+        executor->bind({std::as_bytes(std::span(held)), std::as_writable_bytes(std::span(received)), {}});
+    ASSERT_TRUE(bound) << bound.error().message;
+    if (rank != 0) MPI_Barrier(MPI_COMM_WORLD);
+    auto ticket = (*bound)->start();
+    ASSERT_TRUE(ticket) << ticket.error().message;
+    if (rank == 0) {
+        EXPECT_EQ((*ticket)->arrived(), 1U);
+        EXPECT_EQ(received.back(), held[static_cast<std::size_t>(part) - 1]);
+        EXPECT_EQ((*ticket)->test(), false);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    const auto done = (*ticket)->wait();
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ((*ticket)->arrived(), 1U);
+    EXPECT_EQ(received.front(), static_cast<float>(rank * part));
 }
 
 }  // namespace
