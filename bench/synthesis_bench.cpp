@@ -73,16 +73,21 @@ Field field(const std::vector<Index>& primes, std::vector<Index> extents, std::s
     return made;
 }
 
-Layout random_layout(const Field& field, std::mt19937& random) {
+// With `sums` some axes may be unreduced.
+Layout random_layout(const Field& field, std::mt19937& random, bool sums = false) {
     const std::size_t rank = field.extents.size();
     std::vector<std::string> axes;
     for (const Axis& axis : field.mesh.axes) axes.push_back(axis.name);
     for (;;) {
         for (std::size_t i = axes.size(); i > 1; --i) std::swap(axes[i - 1], axes[random() % i]);
         P spec(rank);
-        for (const std::string& axis : axes)
-            if (const std::size_t dim = random() % (rank + 1); dim < rank) spec[dim].axes.push_back(axis);
-        const Layout layout = *make_layout(field.mesh, DType::f32, field.extents, spec);
+        std::vector<std::string> unreduced;
+        for (const std::string& axis : axes) {
+            const std::size_t dim = random() % (rank + (sums ? 2 : 1));
+            if (dim < rank) spec[dim].axes.push_back(axis);
+            if (dim > rank) unreduced.push_back(axis);
+        }
+        const Layout layout = *make_layout(field.mesh, DType::f32, field.extents, spec, unreduced);
         if (divides(layout)) return layout;
     }
 }
@@ -95,7 +100,7 @@ double thread_seconds() {
 }
 
 // Percentiles over random pairs of these fields in turn, in microseconds, and received bytes over the lower bound.
-void plan_random(benchmark::State& state, const std::vector<Field>& fields) {
+void plan_random(benchmark::State& state, const std::vector<Field>& fields, bool sums = false) {
     Options options = options_of(state);
     std::mt19937 random(7);
     std::vector<double> times;
@@ -104,8 +109,8 @@ void plan_random(benchmark::State& state, const std::vector<Field>& fields) {
     Index complete = 0;
     for (auto _ : state) {
         const Field& drawn = fields[times.size() % fields.size()];
-        const Layout source = random_layout(drawn, random);
-        const Layout target = random_layout(drawn, random);
+        const Layout source = random_layout(drawn, random, sums);
+        const Layout target = random_layout(drawn, random, sums);
         options.machine = drawn.machine;
         const double begin = thread_seconds();
         const auto made = synthesize(source, target, options);
@@ -141,6 +146,8 @@ std::vector<Field> few_axes() {
 }
 
 void random_small(benchmark::State& state) { plan_random(state, few_axes()); }
+
+void random_small_sums(benchmark::State& state) { plan_random(state, few_axes(), true); }
 
 // The cost of the rule `split_dims` where it does not help: the pairs whose plan is the same without the rule. Each
 // pair is planned seven times with the rule and without, in turn. Its ratio is that of the least times.
@@ -241,6 +248,7 @@ BENCHMARK(split_dimension)->Apply(each_objective)->Unit(benchmark::kMicrosecond)
 BENCHMARK(split_nine_digits)->Apply(each_objective)->Unit(benchmark::kMicrosecond);
 BENCHMARK(same_pattern)->Apply(each_size)->Unit(benchmark::kMicrosecond);
 BENCHMARK(random_small)->Apply(each_objective)->Unit(benchmark::kMicrosecond)->UseManualTime()->Iterations(6000);
+BENCHMARK(random_small_sums)->Apply(each_objective)->Unit(benchmark::kMicrosecond)->UseManualTime()->Iterations(1200);
 BENCHMARK(digits_without_gain)->Apply(each_objective_of_collectives)->Iterations(600);
 BENCHMARK(random_pairs)->Apply(each_vocabulary)->Unit(benchmark::kMicrosecond)->UseManualTime()->Iterations(10000);
 BENCHMARK(random_small_levels)

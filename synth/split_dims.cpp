@@ -16,10 +16,7 @@ namespace reshard {
 
 namespace {
 
-// Moves that a search with sums looks at: a view has more dimensions than its problem.
-constexpr Index sums_in_views_hops_max = 10 * sums_hops_max;
-
-// The same on several levels, where an exchange takes microseconds to price, and other moves less.
+// Moves that a search on several levels looks at. An exchange takes microseconds to price, and other moves less.
 constexpr Index levels_in_views_hops_max = 8000;
 constexpr Index collectives_in_views_hops_max = 16'000;
 
@@ -155,7 +152,7 @@ bool search_view(Inquiry& asked, const Parts& parts, bool keeps = true) {
         limits.hops_max =
             limits.vocabulary == Vocabulary::all ? levels_in_views_hops_max : collectives_in_views_hops_max;
     else if (has_summands(*seen) && limits.objective != Objective::time)
-        limits.hops_max = sums_in_views_hops_max;
+        limits.hops_max = sums_hops_max;
     Found found = search(*space, limits, asked.options.machine);
     asked.searched.states += found.states;
     if (found.arrived) propose(asked, {seen->source, seen->target, std::move(found.steps)}, parts);
@@ -210,7 +207,7 @@ bool keeps_none(const Problem& problem) {
     return true;
 }
 
-// Lists of digits: sums, cuts that do not align, exchanges on levels, and blocks of a machine that part a digit. The
+// Lists of digits: cuts that do not align, sums and exchanges on levels, and blocks of a machine that part a digit. The
 // least primes come first.
 bool search_lists(Inquiry& asked) {
     const Parts primes = parts_of(asked.problem, true);

@@ -58,9 +58,9 @@ struct Synthesis : Judged<Plan> {
     /// prime size. If sizes divide, the claim also covers layouts on the way that cut single digits of a dimension, for
     /// collectives and for the time on several levels. These are the prime digits that the cuts of both ends share; the
     /// rest of a dimension is split as the digits need. A plan over digits cuts each axis of mixed primes in one order
-    /// throughout: any order on one level without sums, else the least prime first. The time of copied runs counts in
-    /// the view with the fewest runs. Excludes plans that renumber devices, and plans that introduce partial sums if
-    /// neither end has any.
+    /// throughout: any order on one level, else the least prime first. If the cuts of a dimension do not align, the
+    /// claim covers no digits of that dimension. The time of copied runs counts in the view with the fewest runs.
+    /// Excludes plans that renumber devices, and plans that introduce partial sums if neither end has any.
     bool search_complete = false;
     StopReason stop_reason = StopReason::unsearched;  ///< why the search ended
     Index states = 0;                                 ///< states the search expanded

@@ -1,5 +1,7 @@
 #include "synth/search/digit_facts.hpp"
 
+#include <algorithm>
+
 namespace reshard {
 
 namespace {
@@ -26,7 +28,12 @@ DigitFacts::DigitFacts(const DigitSpace& of, std::span<const std::uint8_t> level
     for (std::size_t k = 0; k < digits; ++k) {
         size[k] = space.digits[k].size;
         goal[k] = space.to[k];
-        wanted |= Bits{1} << goal[k];
+        if (goal[k] == unreduced) {
+            goal[k] = sums_slot;
+        } else {
+            wanted |= Bits{1} << goal[k];
+            if (goal[k] != 0) shards *= size[k];
+        }
         goal_of[goal[k]] = static_cast<std::uint8_t>(k);
         for (std::size_t i = 1; i < slots; ++i) {
             if (space.is_rest(i) ? space.extents[i] % size[k] == 0 : space.extents[i] == size[k])
@@ -34,8 +41,6 @@ DigitFacts::DigitFacts(const DigitSpace& of, std::span<const std::uint8_t> level
         }
     }
     wanted &= ~Bits{1};
-    for (std::size_t k = 0; k < digits; ++k)
-        if (goal[k] != 0) shards *= size[k];
     there = space.elements / shards;
     for (std::size_t p = 0; p + 1 < space.parts.size(); ++p) {
         const DigitSpace::Part& part = space.parts[p];
@@ -43,10 +48,10 @@ DigitFacts::DigitFacts(const DigitSpace& of, std::span<const std::uint8_t> level
         if (part.slot != 0 && next.slot != 0 && part.dim == next.dim) followed |= Bits{1} << part.slot;
     }
     for (std::size_t k = 0; k < digits; ++k) {
-        if (goal[k] != 0) continue;
+        if ((wanted >> goal[k] & 1) != 0) continue;
         const auto is_twin = [&](Bits group) {
             const auto other = static_cast<std::size_t>(std::countr_zero(group));
-            return size[other] == size[k] && (level.empty() || level[other] == level[k]);
+            return size[other] == size[k] && goal[other] == goal[k] && (level.empty() || level[other] == level[k]);
         };
         std::size_t group = 0;
         while (group < twins.size() && !is_twin(twins[group])) ++group;
@@ -74,6 +79,12 @@ Slots DigitFacts::shape(Slots state) const {
     return state;
 }
 
+bool DigitFacts::has_place(Slots state, std::size_t rest, Bits held, Index of) const {
+    for (std::size_t k = 0; k < digits; ++k)
+        if (slot_of(state, k) == rest) held |= Bits{1} << k;
+    return space.extents[rest] % saturating_multiply(product(held), of) == 0;
+}
+
 void DigitFacts::rename(Slots raw, Slots state, std::array<std::size_t, placed_max>& real) const {
     const std::array<std::size_t, placed_max> before = real;
     for (const Bits group : twins) {
@@ -90,7 +101,59 @@ void DigitFacts::rename(Slots raw, Slots state, std::array<std::size_t, placed_m
     }
 }
 
+SummandChange summand_change(std::span<const ChangedDigit> digits, std::size_t idle, std::size_t sums) {
+    SummandChange change;
+    change.kept = 1;
+    Index before = 1;  // summands without the digits that enter a dimension
+    Index after = 1;   // summands without the digits that leave one
+    std::uint32_t losing = 0;
+    for (const ChangedDigit& digit : digits) {
+        if (digit.from == sums) change.before *= digit.size;
+        if (digit.to == sums) change.after *= digit.size;
+        if (digit.to == idle) change.copies *= digit.size;
+        if (digit.from == idle && digit.to == idle) change.kept *= digit.size;
+        if (digit.from == sums && (digit.to == sums || digit.to == idle)) before *= digit.size;
+        if (digit.to == sums && (digit.from == sums || digit.from == idle)) after *= digit.size;
+        // Only dimensions with a digit that both ends use, in different dimensions, can add to a part.
+        if (digit.cuts(idle, sums) && digit.from != digit.to) losing |= 1u << digit.from;
+    }
+    change.keepers = std::min(before, after);
+    for (std::uint32_t part = losing; part != 0; part = (part - 1) & losing) {
+        Index moved = 1;
+        for (const ChangedDigit& digit : digits) {
+            const bool leaves = digit.cuts(idle, sums) && (part >> digit.from & 1) != 0 && (part >> digit.to & 1) == 0;
+            if (leaves && digit.even) moved *= digit.size;
+        }
+        change.one_in = std::max(change.one_in, moved);
+    }
+    return change;
+}
+
+namespace {
+
+// Slices and fills lead to the target, or one move at least. A digit that is idle, or that the target leaves unreduced,
+// needs no move.
+Ahead ahead_with_sums(const DigitFacts& facts, const PlacedDigits& from) {
+    bool moves = false;
+    InlineVector<ChangedDigit, placed_max> digits;
+    for (std::size_t k = 0; k < facts.digits; ++k) {
+        const std::size_t slot = slot_of(from.state, k);
+        moves = moves || (slot != 0 && facts.goal[k] != slot && facts.goal[k] != sums_slot);
+        digits.push_back({facts.size[k], slot, facts.goal[k], true});
+    }
+    if (!moves) return {0, 0};
+    const SummandChange change = summand_change({digits.begin(), digits.size()}, 0, sums_slot);
+    if (change.before == 1 && change.after == 1)
+        return {1, from.conflicts != 0 ? facts.there : facts.there - facts.there / from.astray};
+    const Index devices = facts.product(~(~Bits{0} << facts.digits));
+    const Index received = least_received(change, facts.space.elements, devices);
+    return {1, change.after == 1 ? std::max(facts.there, received) : received};
+}
+
+}  // namespace
+
 Ahead ahead_of(const DigitFacts& facts, const PlacedDigits& from, Index tile_max) {
+    if (facts.space.sums) return ahead_with_sums(facts, from);
     if (from.wrong == 0) return {0, 0};
     Ahead ahead{2, from.conflicts != 0 ? facts.there : facts.there - facts.there / from.astray};
     bool dealt = true;

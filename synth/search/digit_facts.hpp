@@ -17,8 +17,14 @@ constexpr void each(Bits bits, const Visit& visit) {
     for (; bits != 0; bits &= bits - 1) visit(static_cast<std::size_t>(std::countr_zero(bits)));
 }
 
+/// The state with these digits in one slot.
+constexpr Slots with_slots(Slots state, Bits digits, std::size_t slot) {
+    each(digits, [&](std::size_t k) { state = with_slot(state, k, slot); });
+    return state;
+}
+
 /// The numbers of a space that states and prices need. Twins are digits of one size and one network level that the
-/// target leaves idle.
+/// target leaves idle, or that it leaves unreduced.
 struct DigitFacts {
     /// `level`: the network level of each digit; empty if there is only one.
     explicit DigitFacts(const DigitSpace& of, std::span<const std::uint8_t> level = {});
@@ -33,6 +39,9 @@ struct DigitFacts {
     [[nodiscard]] Slots sorted(Slots state) const;
     /// The same for all digits of one size: equal if as many digits cut each slot.
     [[nodiscard]] Slots shape(Slots state) const;
+    /// True if a rest has room for a digit of this size, beside the digits that it has and those it `held` before a
+    /// move.
+    [[nodiscard]] bool has_place(Slots state, std::size_t rest, Bits held, Index of) const;
     /// Follows the digits that sorting moved from `raw` to `state`: `real` has the digit in each place.
     void rename(Slots raw, Slots state, std::array<std::size_t, placed_max>& real) const;
 
@@ -60,6 +69,10 @@ struct PlacedDigits {
         for (std::size_t k = 0; rest != 0; ++k, rest >>= 4) {
             const std::size_t slot = rest & 15;
             if (slot == 0) continue;
+            if (slot == sums_slot && facts.space.sums) {
+                summands |= Bits{1} << k;
+                continue;
+            }
             digits |= Bits{1} << k;
             slots |= Bits{1} << slot;
             shards *= facts.size[k];
@@ -83,10 +96,26 @@ struct PlacedDigits {
     Index shards = 1;
     Index astray = 1;    ///< combinations of the wrong digits
     Bits digits = 0;     ///< that cut something
+    Bits summands = 0;   ///< digits that are unreduced
     Bits slots = 0;      ///< that are cut
     Bits wrong = 0;      ///< digits in other slots than at the target
     Bits conflicts = 0;  ///< digits in slots of others
 };
+
+/// A digit and what it cuts in two states: the number of a dimension, or those of `summand_change`.
+struct ChangedDigit {
+    Index size = 1;
+    std::size_t from = 0;
+    std::size_t to = 0;
+    bool even = true;  ///< the dimension in `from` divides
+
+    [[nodiscard]] bool cuts(std::size_t idle, std::size_t sums) const {
+        return from != idle && from != sums && to != idle && to != sums;
+    }
+};
+
+/// As summand_change of layouts. `idle` and `sums`: the numbers of digits that are idle, and that are unreduced.
+[[nodiscard]] SummandChange summand_change(std::span<const ChangedDigit> digits, std::size_t idle, std::size_t sums);
 
 /// The least that is left to do.
 struct Ahead {
@@ -102,7 +131,8 @@ struct LastMove {
 };
 
 /// The least moves and received elements from a state to the target. Moves are 0, 1, or 2 for more. Slices before and
-/// after a move are free, so one move is enough in three cases only. Elements are as in Moves::least_to_target.
+/// after a move are free, so one move is enough in three cases only. With sums moves are 0 or 1. Elements are as in
+/// Moves::least_to_target.
 [[nodiscard]] Ahead ahead_of(const DigitFacts& facts, const PlacedDigits& from, Index tile_max);
 
 [[nodiscard]] LastMove last_move(const DigitFacts& facts, const PlacedDigits& from);

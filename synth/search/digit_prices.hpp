@@ -32,12 +32,12 @@ public:
     /// The time of the copies that leave a tile; 0 if the objective is not the time.
     [[nodiscard]] Index copies(Index tile) const { return timed() ? copy(tile) : 0; }
 
-    /// A move inside groups of these digits, without its runs. Each device receives `received` elements.
-    [[nodiscard]] EdgeCost of_group(Bits group, Index parts, Index copies, Index received) const {
+    /// A move inside groups of these digits, without its runs. Each device receives so many messages and elements.
+    [[nodiscard]] EdgeCost of_group(Bits group, Index messages, Index copies, Index received) const {
         if (objective_ == Objective::bytes) return {received, 1};
         if (objective_ == Objective::steps) return {1, received};
         const Index time = by_levels() ? levels_->group_picoseconds(group, received)
-                                       : level_picoseconds(machine_.levels[0], received, 0, parts - 1, element_);
+                                       : level_picoseconds(machine_.levels[0], received, 0, messages, element_);
         return {saturating_add(copies, time), 1};
     }
 
@@ -62,6 +62,9 @@ public:
     }
 
     [[nodiscard]] EdgeCost of_slice(bool arrives) const { return {timed() && arrives ? last_copy_ : 0, 0}; }
+
+    /// A zero_fill without its runs.
+    [[nodiscard]] EdgeCost of_fill(Index tile) const { return {copies(tile), 0}; }
 
     [[nodiscard]] EdgeCost runs(StepKind kind, const PlacedDigits& before, const PlacedDigits& after) const {
         if (!counts_runs()) return {0, 0};
@@ -96,7 +99,7 @@ public:
     /// No less. More than one move makes a further tile, and so does a slice of a digit that moved.
     [[nodiscard]] EdgeCost least(Ahead ahead, const PlacedDigits& from) const {
         EdgeCost least = this->least(ahead);
-        if (!timed() || by_levels() || ahead.moves != 1) return least;
+        if (!timed() || by_levels() || facts_.space.sums || ahead.moves != 1) return least;
         const LastMove last = last_move(facts_, from);
         const Index waits = saturating_multiply(last.messages - 1, machine_.levels[0].latency_ps);
         const Index one = saturating_add(waits, runs_picoseconds(facts_.there, last.run, machine_));

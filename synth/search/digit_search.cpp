@@ -75,6 +75,8 @@ private:
 
     [[nodiscard]] Reach reach_of(EdgeCost cost, Index tile) const {
         const EdgeCost paid = paid_ + cost;
+        // A fill may take a digit out of the slot of another one.
+        if (facts_.space.sums) return paid < below() ? Reach::any : Reach::none;
         if (paid + whole_tile_ < below()) return Reach::any;
         const EdgeCost missing = tile >= facts_.there ? one_element_ : prices_.least({1, facts_.there - tile});
         if (paid + missing < below()) return Reach::beside;
@@ -102,26 +104,57 @@ private:
             append_gather(from, leaving, parts);
             append_all_to_alls(from, leaving, parts);
         }
+        if (facts_.space.sums) {
+            append_fills(from);
+            append_reductions(from);
+        }
         append_permutes(from);
+    }
+
+    // Every set of digits that were idle or cut a slot becomes unreduced.
+    void append_fills(const PlacedDigits& from) {
+        const Bits others = ~(~Bits{0} << facts_.digits) & ~from.summands;
+        for (Bits filled = others; filled != 0 && !spent(); filled = (filled - 1) & others) {
+            ++looked_at_;
+            const Index tile = saturating_multiply(tile_, facts_.product(filled & from.digits));
+            // Fills cost nothing in bytes and steps, and a path has neighbours as one.
+            if (tile > options_.tile_max || (!prices_.timed() && !std::has_single_bit(filled))) continue;
+            reach(from, with_slots(from.state, filled, sums_slot), prices_.of_fill(tile), StepKind::zero_fill);
+        }
+    }
+
+    // Every set of unreduced digits is reduced, and becomes idle or is dealt to new slots.
+    void append_reductions(const PlacedDigits& from) {
+        for (Bits reduced = from.summands; reduced != 0 && !spent(); reduced = (reduced - 1) & from.summands) {
+            ++looked_at_;
+            const Index parts = facts_.product(reduced);
+            const Index received = scale_up(saturating_multiply(2, tile_), parts - 1, parts);
+            const Slots next = with_slots(from.state, reduced, 0);
+            reach(from, next, prices_.of_group(reduced, 2 * (parts - 1), copies_, received), StepKind::all_reduce);
+            const Index tile = tile_ / parts;
+            if (tile == 0) continue;
+            const EdgeCost cost = prices_.of_group(reduced, parts - 1, prices_.copies(tile), tile_ - tile);
+            if (reach_of(cost, tile) == Reach::none) continue;
+            leaving_ = reduced;
+            deal(from, reduced, ~from.slots | facts_.rests, next, {StepKind::reduce_scatter, cost, Reach::any});
+        }
     }
 
     void append_slices(const PlacedDigits& from) {
         for (std::size_t slot = 1; slot < facts_.slots; ++slot)
-            if (is_rest(slot) || held_[slot] == 0) slice_by_each(from, from.state, slot, 0);
+            if (facts_.space.is_rest(slot) || held_[slot] == 0) slice_by_each(from, from.state, slot, 0);
     }
-
-    [[nodiscard]] bool is_rest(std::size_t slot) const { return (facts_.rests >> slot & 1) != 0; }
 
     // Cuts the slot by each idle digit from `first` on. If slices cost runs, one slice cuts neighbours at once, too.
     void slice_by_each(const PlacedDigits& from, Slots state, std::size_t slot, std::size_t first) {
         for (std::size_t k = first; k < facts_.digits && !spent(); ++k) {
             if (slot_of(state, k) != 0 || (facts_.accept[k] >> slot & 1) == 0 || has_idle_before(state, k)) continue;
-            if (is_rest(slot) && !has_room(state, slot, facts_.size[k])) continue;
+            if (facts_.space.is_rest(slot) && !facts_.has_place(state, slot, held_[slot], facts_.size[k])) continue;
             const Slots next = with_slot(state, k, slot);
             slice(from, next);
             if (!prices_.counts_runs()) continue;
-            if (is_rest(slot)) slice_by_each(from, next, slot, k + 1);
-            if ((facts_.followed >> slot & 1) != 0 && (is_rest(slot + 1) || held_[slot + 1] == 0))
+            if (facts_.space.is_rest(slot)) slice_by_each(from, next, slot, k + 1);
+            if ((facts_.followed >> slot & 1) != 0 && (facts_.space.is_rest(slot + 1) || held_[slot + 1] == 0))
                 slice_by_each(from, next, slot + 1, 0);
         }
     }
@@ -140,78 +173,66 @@ private:
     void append_gather(const PlacedDigits& from, Bits leaving, Index parts) {
         const Index tile = saturating_multiply(tile_, parts);
         if (tile > options_.tile_max) return;
-        const EdgeCost cost = prices_.of_group(leaving, parts, prices_.copies(tile), tile - tile_);
+        const EdgeCost cost = prices_.of_group(leaving, parts - 1, prices_.copies(tile), tile - tile_);
         if (reach_of(cost, tile) == Reach::none) return;
-        Slots next = from.state;
-        each(leaving, [&](std::size_t k) { next = with_slot(next, k, 0); });
-        reach(from, next, cost, StepKind::all_gather);
+        reach(from, with_slots(from.state, leaving, 0), cost, StepKind::all_gather);
     }
 
     void append_all_to_alls(const PlacedDigits& from, Bits leaving, Index parts) {
-        const EdgeCost cost = prices_.of_group(leaving, parts, copies_, tile_ - tile_ / parts);
+        const EdgeCost cost = prices_.of_group(leaving, parts - 1, copies_, tile_ - tile_ / parts);
         const Reach reach = reach_of(cost, tile_);
         if (reach == Reach::none) return;
         const Bits stuck = reach == Reach::done ? from.wrong : reach == Reach::beside ? from.conflicts : 0;
         if ((stuck & ~leaving) != 0) return;
-        Slots next = from.state;
-        each(leaving, [&](std::size_t k) { next = with_slot(next, k, 0); });
         leaving_ = leaving;
-        deal(from, leaving, ~from.slots | facts_.rests, next, cost, reach);
+        deal(from, leaving, ~from.slots | facts_.rests, with_slots(from.state, leaving, 0),
+             {StepKind::all_to_all, cost, reach});
     }
 
+    // A move that gives digits new slots.
+    struct Dealt {
+        StepKind kind;
+        EdgeCost cost;
+        Reach reaches;
+    };
+
     // Every way to give the digits new slots. Twins get theirs in ascending order.
-    void deal(const PlacedDigits& from, Bits pool, Bits open, Slots state, EdgeCost cost, Reach reaches) {
-        if (pool == 0) return reach(from, state, cost, StepKind::all_to_all);
+    void deal(const PlacedDigits& from, Bits pool, Bits open, Slots state, const Dealt& move) {
+        if (pool == 0) return reach(from, state, move.cost, move.kind);
         ++looked_at_;
         if (spent()) return;
         const auto k = static_cast<std::size_t>(std::countr_zero(pool));
         const Bits before = facts_.twins_before[k] & leaving_;
         const std::size_t first = before == 0 ? 1 : slot_of(state, std::bit_width(before) - 1);
-        each(facts_.accept[k] & open & reached(reaches, k) & ~Bits{0} << first, [&](std::size_t slot) {
-            if (is_rest(slot) && (slot_of(from.state, k) == slot || !has_place(state, slot, facts_.size[k]))) return;
-            const Bits still = is_rest(slot) ? open : open & ~(Bits{1} << slot);
-            deal(from, pool & (pool - 1), still, with_slot(state, k, slot), cost, reaches);
+        each(facts_.accept[k] & open & reached(move.reaches, k) & ~Bits{0} << first, [&](std::size_t slot) {
+            if (facts_.space.is_rest(slot) &&
+                (slot_of(from.state, k) == slot || !facts_.has_place(state, slot, held_[slot], facts_.size[k])))
+                return;
+            const Bits still = facts_.space.is_rest(slot) ? open : open & ~(Bits{1} << slot);
+            deal(from, pool & (pool - 1), still, with_slot(state, k, slot), move);
         });
-    }
-
-    [[nodiscard]] bool has_room(Slots state, std::size_t rest, Index size) const {
-        Index left = facts_.space.extents[rest];
-        for (std::size_t k = 0; k < facts_.digits; ++k)
-            if (slot_of(state, k) == rest) left /= facts_.size[k];
-        return left % size == 0;
-    }
-
-    // The rest has room beside the digits that it holds before the move.
-    [[nodiscard]] bool has_place(Slots state, std::size_t rest, Index size) const {
-        Index taken = saturating_multiply(facts_.product(held_[rest]), size);
-        for (std::size_t k = 0; k < facts_.digits; ++k)
-            if (slot_of(state, k) == rest && (held_[rest] >> k & 1) == 0)
-                taken = saturating_multiply(taken, facts_.size[k]);
-        return facts_.space.extents[rest] % taken == 0;
     }
 
     // On one level all states of a shape reach the same states by a permute, and pay as much for it.
     void append_permutes(const PlacedDigits& from) {
         const EdgeCost cost = prices_.of_permute(tile_);
         const Reach reaches = reach_of(cost, tile_);
-        if (from.digits == 0 || reaches == Reach::none) return;
+        if ((from.digits | from.summands) == 0 || reaches == Reach::none) return;
         if (!prices_.by_levels() && !cheapest_of_shape(from)) return;
         seats_.clear();
         Slots state = 0;
         Bits seated = 0;
         for (std::size_t slot = 1; slot < facts_.slots; ++slot) {
-            if (reaches != Reach::any && (facts_.wanted & held_bit(slot)) != 0) {
+            if (reaches != Reach::any && held_[slot] != 0 && (facts_.wanted >> slot & 1) != 0) {
                 state = with_slot(state, facts_.goal_of[slot], slot);
                 seated |= Bits{1} << facts_.goal_of[slot];
                 continue;
             }
             each(held_[slot], [&](std::size_t k) { seats_.push_back({slot, facts_.size[k]}); });
         }
+        each(from.summands, [&](std::size_t k) { seats_.push_back({sums_slot, facts_.size[k]}); });
         if (reaches != Reach::done || seats_.empty()) seat(from, 0, seated, 0, state, cost);
     }
-
-    // The slot as a bit if it is cut.
-    [[nodiscard]] Bits held_bit(std::size_t slot) const { return held_[slot] == 0 ? 0 : Bits{1} << slot; }
 
     // Every way to fill the seats from `at` on. The digits of a rest ascend, since it is a set, and twins ascend.
     void seat(const PlacedDigits& from, std::size_t at, Bits seated, std::size_t first, Slots state, EdgeCost cost) {
@@ -351,6 +372,7 @@ bool depends_on_levels(Objective objective, const Machine& machine) {
 
 bool prices_digits(const DigitSpace& space, Objective objective, const Machine& machine) {
     if (!depends_on_levels(objective, machine)) return true;
+    if (space.sums) return false;
     return machine.levels.size() <= levels_max && DigitNetwork(space, machine).exact;
 }
 

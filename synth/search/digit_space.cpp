@@ -5,6 +5,7 @@
 #include "reshard/planner/atoms.hpp"
 #include "reshard/planner/integer.hpp"
 #include "reshard/planner/refinement.hpp"
+#include "synth/search/refinement.hpp"
 
 namespace reshard {
 
@@ -20,8 +21,9 @@ public:
         space_.extents.push_back(1);
         space_.parts.reserve(2 * problem_.source.dims.size() + problem_.source.mesh.axes.size());
         for (const Layout* end : {&problem_.source, &problem_.target})
-            if (!end->unreduced.empty() || !divides(*end)) return std::nullopt;
-        if (!list_digits()) return std::nullopt;
+            if (!divides(*end)) return std::nullopt;
+        if (!list_digits() || !append_sums(problem_.source, from_) || !append_sums(problem_.target, to_))
+            return std::nullopt;
         for (std::size_t i = 0; i < problem_.source.dims.size(); ++i)
             if (!append_dim(i)) return std::nullopt;
         if (!number_digits()) return std::nullopt;
@@ -42,14 +44,20 @@ private:
             InlineVector<Index, 64> borders;
             borders.push_back(low);
             borders.push_back(high);
-            for (const Layout* end : {&problem_.source, &problem_.target})
+            const auto append_borders = [&](const AtomList& atoms) {
+                for (const Atom& atom : atoms)
+                    for (const Index border : {atom.stride, atom.stride * atom.size})
+                        if (low < border && border < high) {
+                            if (borders.full()) return false;
+                            borders.push_back(border);
+                        }
+                return true;
+            };
+            for (const Layout* end : {&problem_.source, &problem_.target}) {
                 for (const Dim& dim : end->dims)
-                    for (const Atom& atom : dim.atoms)
-                        for (const Index border : {atom.stride, atom.stride * atom.size})
-                            if (low < border && border < high) {
-                                if (borders.full()) return false;
-                                borders.push_back(border);
-                            }
+                    if (!append_borders(dim.atoms)) return false;
+                if (!append_borders(end->unreduced)) return false;
+            }
             if (!form_chain(borders)) return false;
             for (std::size_t i = borders.size(); i-- > 1;)
                 if (!append_primes(borders[i - 1], borders[i])) return false;
@@ -90,6 +98,17 @@ private:
                 }
             if (size != atom.size) return false;
         }
+        return true;
+    }
+
+    // Gives the digits that an end leaves unreduced their slot.
+    bool append_sums(const Layout& end, std::array<std::uint8_t, digits_in_space_max>& slots) {
+        Sequence sums;
+        if (end.unreduced.empty()) return true;
+        space_.sums = true;
+        space_.reduction = reduction_of(problem_);
+        if (!append_digits(end.unreduced, sums)) return false;
+        for (const std::uint8_t digit : sums) slots[digit] = unreduced;
         return true;
     }
 

@@ -1,4 +1,5 @@
-// A problem in digits of the mesh, each in at most one slot. A slot is a digit of a dimension, or the rest of one.
+// A problem in digits of the mesh, each in at most one slot. A slot is a digit of a dimension, or the rest of one. One
+// more slot holds the set of unreduced digits.
 #pragma once
 
 #include <optional>
@@ -16,6 +17,7 @@ using Slots = std::uint64_t;
 
 inline constexpr std::size_t placed_max = 16;  ///< digits in `Slots`
 inline constexpr std::size_t slots_max = 16;   ///< slots in `Slots`, with slot 0
+inline constexpr std::size_t sums_slot = 15;   ///< of unreduced digits, if the problem has sums
 
 [[nodiscard]] constexpr std::size_t slot_of(Slots state, std::size_t digit) { return state >> 4 * digit & 15; }
 [[nodiscard]] constexpr Slots with_slot(Slots state, std::size_t digit, std::size_t slot) {
@@ -24,6 +26,7 @@ inline constexpr std::size_t slots_max = 16;   ///< slots in `Slots`, with slot 
 
 inline constexpr std::size_t digits_in_space_max = 40;
 inline constexpr std::size_t slots_in_space_max = 48;
+inline constexpr std::uint8_t unreduced = 255;  ///< the same slot in `DigitSpace`
 
 /// Digits that are kept cut one place at both ends, and have no place in the states.
 struct DigitSpace {
@@ -42,17 +45,23 @@ struct DigitSpace {
     std::vector<Part> parts;                               ///< rests may share one slot
     std::uint64_t rests = 0;                               ///< the slots that hold sets of digits, as bits
     Index elements = 1;                                    ///< of a tile that no digit cuts
+    bool sums = false;                                     ///< some end has unreduced digits
+    Reduction reduction = Reduction::sum;                  ///< of the unreduced digits on the way
 
     [[nodiscard]] bool is_rest(std::size_t slot) const { return (rests >> slot & 1) != 0; }
     /// `Slots` can hold its states.
-    [[nodiscard]] bool packs() const { return digits.size() <= placed_max && extents.size() <= slots_max; }
+    [[nodiscard]] bool packs() const {
+        const std::size_t taken = sums ? 1 : 0;
+        return digits.size() + taken <= placed_max && extents.size() + taken <= slots_max;
+    }
     [[nodiscard]] Slots source() const { return packed(from); }  ///< pre: packs()
     [[nodiscard]] Slots target() const { return packed(to); }    ///< pre: packs()
 
 private:
     [[nodiscard]] static Slots packed(const InlineVector<std::uint8_t, digits_in_space_max>& slots) {
         Slots state = 0;
-        for (std::size_t k = 0; k < slots.size(); ++k) state = with_slot(state, k, slots[k]);
+        for (std::size_t k = 0; k < slots.size(); ++k)
+            state = with_slot(state, k, slots[k] == unreduced ? sums_slot : slots[k]);
         return state;
     }
 };
@@ -65,7 +74,7 @@ inline constexpr Index orders_max = 24;
 [[nodiscard]] Index digit_orders(const Problem& problem);
 
 /// The problem in the prime digits of one order; in order 0 the least primes come first. nullopt in four cases: an end
-/// has summands or does not divide; the cuts of a dimension do not align; nothing moves; digits or slots are too many.
+/// does not divide; the cuts of a dimension do not align; nothing moves; digits or slots are too many.
 /// `keeps`: digits that cut one place at both ends stay there. pre: order < digit_orders(problem).
 [[nodiscard]] std::optional<DigitSpace> make_digit_space(const Problem& problem, Index order, bool keeps = true);
 

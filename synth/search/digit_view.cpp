@@ -8,6 +8,12 @@ namespace reshard {
 
 namespace {
 
+using Numbers = std::array<std::uint8_t, slots_in_space_max>;  // of slots
+
+std::uint8_t renumbered(std::uint8_t slot, const Numbers& number) {
+    return slot == unreduced ? unreduced : number[slot];
+}
+
 class Joiner {
 public:
     explicit Joiner(const DigitSpace& space) : space_(space) {
@@ -24,7 +30,9 @@ public:
         DigitSpace fewer;
         fewer.like = space_.like;
         fewer.elements = space_.elements;
-        std::array<std::uint8_t, slots_in_space_max> number{};
+        fewer.sums = space_.sums;
+        fewer.reduction = space_.reduction;
+        Numbers number{};
         append_parts(fewer, number);
         for (std::size_t k = 0; k < space_.digits.size(); ++k) {
             const Atom digit = space_.digits[k];
@@ -34,8 +42,8 @@ public:
                 continue;
             }
             fewer.digits.push_back(digit);
-            fewer.from.push_back(number[space_.from[k]]);
-            fewer.to.push_back(number[space_.to[k]]);
+            fewer.from.push_back(renumbered(space_.from[k], number));
+            fewer.to.push_back(renumbered(space_.to[k], number));
         }
         return fewer;
     }
@@ -50,7 +58,8 @@ private:
             const std::size_t one = (*end)[k];
             const std::size_t other = (*end)[k + 1];
             if ((one == 0) != (other == 0)) return false;
-            if (one != 0 && !adjoin(one, other)) return false;
+            if ((one == unreduced) != (other == unreduced)) return false;
+            if (one != 0 && one != unreduced && !adjoin(one, other)) return false;
         }
         return true;
     }
@@ -63,7 +72,7 @@ private:
     // No end has a border between the slots of digits `k` and `k + 1`.
     [[nodiscard]] bool holds(std::size_t k) const {
         for (const auto* end : {&space_.from, &space_.to})
-            if ((*end)[k] != 0 && !joins((*end)[k])) return false;
+            if ((*end)[k] != 0 && (*end)[k] != unreduced && !joins((*end)[k])) return false;
         return true;
     }
 
@@ -83,7 +92,7 @@ private:
     }
 
     // Also numbers the slots. Slots that become one have one number.
-    void append_parts(DigitSpace& fewer, std::array<std::uint8_t, slots_in_space_max>& number) const {
+    void append_parts(DigitSpace& fewer, Numbers& number) const {
         fewer.extents.push_back(1);
         for (std::size_t p = 0; p < space_.parts.size(); ++p) {
             DigitSpace::Part part = space_.parts[p];
@@ -193,10 +202,18 @@ std::vector<std::vector<std::size_t>> seats_by_part(const DigitSpace& space, con
     return by_part;
 }
 
+// The digits in a slot, as a set.
+AtomList atoms_in(const DigitSpace& space, Slots state, std::size_t slot) {
+    AtomList atoms;
+    for (std::size_t k = 0; k < space.digits.size(); ++k)
+        if (slot_of(state, k) == slot) atoms.push_back(space.digits[k]);
+    return as_set(std::move(atoms));
+}
+
 }  // namespace
 
 DigitSpace with_one_rest(DigitSpace space) {
-    std::array<std::uint8_t, slots_in_space_max> number{};
+    Numbers number{};
     InlineVector<Index, slots_in_space_max> extents;
     extents.push_back(1);
     std::size_t rest = 0;
@@ -212,8 +229,8 @@ DigitSpace with_one_rest(DigitSpace space) {
     }
     for (DigitSpace::Part& part : space.parts) part.slot = number[part.slot];
     for (std::size_t k = 0; k < space.digits.size(); ++k) {
-        space.from[k] = number[space.from[k]];
-        space.to[k] = number[space.to[k]];
+        space.from[k] = renumbered(space.from[k], number);
+        space.to[k] = renumbered(space.to[k], number);
     }
     space.extents = extents;
     space.rests = rest == 0 ? 0 : std::uint64_t{1} << rest;
@@ -236,6 +253,8 @@ PathInView in_view(const DigitSpace& space, const DigitPath& path) {
     for (std::size_t i = 0; i < states.size(); ++i) {
         Layout& layout = seen.layouts.emplace_back(*space.like);
         layout.dims.clear();
+        layout.reduction = space.reduction;
+        layout.unreduced = atoms_in(space, states[i], sums_slot);
         for (std::size_t p = 0; p < space.parts.size(); ++p) {
             const DigitSpace::Part& part = space.parts[p];
             Index left = part.extent;
@@ -248,9 +267,8 @@ PathInView in_view(const DigitSpace& space, const DigitPath& path) {
             }
             AtomList atoms;
             if (part.kept.size > 1) atoms.push_back(part.kept);
-            for (std::size_t k = 0; k < space.digits.size(); ++k)
-                if (part.slot != 0 && !space.is_rest(part.slot) && slot_of(states[i], k) == part.slot)
-                    atoms.push_back(space.digits[k]);
+            if (part.slot != 0 && !space.is_rest(part.slot))
+                for (const Atom& digit : atoms_in(space, states[i], part.slot)) atoms.push_back(digit);
             layout.dims.emplace_back(left, std::move(atoms));
         }
     }

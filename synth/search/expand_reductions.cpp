@@ -1,6 +1,7 @@
 // The moves that change summands, and the exchange.
 #include <algorithm>
 
+#include "synth/search/digit_facts.hpp"
 #include "synth/search/expand.hpp"
 
 namespace reshard {
@@ -108,44 +109,21 @@ SummandChange Moves::change_to_target(const State& state) const {
         for (std::size_t i = 0; i < frame_.lists; ++i) tiles *= sides.shards[i];
         return frame_.devices / tiles;
     };
-    SummandChange change{here.shards[sums], there_.shards[sums], copies(there_), 0, here.shards[sums], 1};
-    change.kept = std::min(copies(here), change.copies);
-    if (frame_.mixed) return change;
-    // The list of each digit at both ends, or lists_max if no list has it.
-    std::array<std::uint8_t, pieces_max> from{};
-    std::array<std::uint8_t, pieces_max> to{};
-    const auto place = [&](const State& one, std::array<std::uint8_t, pieces_max>& places) {
-        places.fill(lists_max);
-        for (std::uint8_t i = 0; i < frame_.lists; ++i)
-            for (std::size_t j = 0; j < one.lists[i].size(); ++j) places[one.lists[i][j]] = i;
-    };
-    place(state, from);
-    place(frame_.target, to);
-    Index idle = 1;
-    Index before = change.before;
-    Index after = change.after;
-    for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
-        const Index size = frame_.size(piece);
-        if (from[piece] == lists_max && to[piece] == lists_max) idle *= size;
-        if (from[piece] == sums && to[piece] < sums) before /= size;
-        if (to[piece] == sums && from[piece] < sums) after /= size;
+    if (frame_.mixed) {
+        const Index wanted = copies(there_);
+        return {here.shards[sums], there_.shards[sums], wanted, std::min(copies(here), wanted), here.shards[sums], 1};
     }
-    change.kept = std::min(change.kept, idle);
-    change.keepers = std::min(before, after);
-    // Only dimensions with a digit that both ends use, in different dimensions, can add to a part.
-    std::uint32_t losing = 0;
+    InlineVector<ChangedDigit, pieces_max> digits;
     for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece)
-        if (from[piece] < sums && to[piece] < sums && from[piece] != to[piece]) losing |= 1u << from[piece];
-    for (std::uint32_t part = losing; part != 0; part = (part - 1) & losing) {
-        Index moved = 1;
-        for (std::uint8_t piece = 0; piece < frame_.pieces.size(); ++piece) {
-            const bool leaves = from[piece] < sums && (part >> from[piece] & 1) != 0 && to[piece] < sums &&
-                                (part >> to[piece] & 1) == 0;
-            if (leaves && frame_.extents[from[piece]] % here.shards[from[piece]] == 0) moved *= frame_.size(piece);
+        digits.push_back({frame_.size(piece), lists_max, lists_max, true});
+    for (std::size_t i = 0; i < frame_.lists; ++i) {
+        for (std::size_t j = 0; j < state.lists[i].size(); ++j) {
+            digits[state.lists[i][j]].from = i;
+            digits[state.lists[i][j]].even = i == sums || frame_.extents[i] % here.shards[i] == 0;
         }
-        change.one_in = std::max(change.one_in, moved);
+        for (std::size_t j = 0; j < frame_.target.lists[i].size(); ++j) digits[frame_.target.lists[i][j]].to = i;
     }
-    return change;
+    return summand_change({digits.begin(), digits.size()}, lists_max, sums);
 }
 
 // As idle_atoms. A gap that neither state uses may not be a digit: with 6 devices, the gap between 2 and 3 is none.

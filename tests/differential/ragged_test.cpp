@@ -244,5 +244,101 @@ TEST(Ragged, PermutesBetweenCutsOfOneAxisArePricedAsTheJudgeDoes) {
     EXPECT_EQ(tally.complete, tally.at_optimum);
 }
 
+// Pairs of layouts whose cuts of a dimension do not align, and digits of another dimension. A plan that is called
+// complete receives no more than the exact optimum. The judge types and prices the steps of the reference, in the view
+// with a dimension for each digit.
+struct Misaligned {
+    const char* name;
+    Mesh mesh;
+    AtomList digits;
+    Index extent;       ///< of dimension 0, which has no digits in the reference
+    std::size_t twos;   ///< dimension 1 is of 2 to this power
+    std::size_t pairs;  ///< in a short run; a long run takes ten times as many
+    Objective objective = Objective::bytes;
+    Reference::Sums sums = Reference::Sums::no;
+};
+
+void PrintTo(const Misaligned& field, std::ostream* out) { *out << field.name; }
+
+// The layout with a dimension for each digit of dimension 1.
+Layout in_digits(const Misaligned& field, const Layout& layout) {
+    Layout apart = layout;
+    apart.dims.pop_back();
+    for (Atom atom : layout.dims[1].atoms)
+        for (; atom.size > 1; atom.size /= 2) apart.dims.emplace_back(2, AtomList{{2, atom.size / 2 * atom.stride}});
+    while (apart.dims.size() <= field.twos) apart.dims.emplace_back(2);
+    return apart;
+}
+
+class MisalignedTest : public ::testing::TestWithParam<Misaligned> {};
+
+TEST_P(MisalignedTest, WhatIsCalledCompleteIsTheOptimumOverTheOtherDigits) {
+    const Misaligned& field = GetParam();
+    const Index weight = field.objective == Objective::steps ? move_weight : 0;
+    std::vector<StepKind> kinds(all_step_kinds.begin(), all_step_kinds.end());
+    std::erase(kinds, StepKind::exchange);
+    std::vector<Index> shape = {field.extent};
+    shape.resize(1 + field.twos, 2);
+    const Reference reference(
+        field.mesh, shape, {field.digits}, kinds,
+        [&](const Layout&, const Step& step, const Move& move) {
+            return move.received + (is_local(step.kind) ? 0 : weight);
+        },
+        Reference::Ragged::no, field.sums);
+    const std::vector<Layout> ends = Reference(field.mesh, {field.extent, Index{1} << field.twos}, {field.digits}, {},
+                                               {}, Reference::Ragged::no, field.sums)
+                                         .layouts();
+    const auto place_of = [&](const Layout& layout) {
+        const auto& layouts = reference.layouts();
+        return static_cast<std::size_t>(std::ranges::find(layouts, in_digits(field, layout)) - layouts.begin());
+    };
+    Options options;
+    options.vocabulary = Vocabulary::collectives;
+    options.objective = field.objective;
+    std::mt19937_64 random(20211203);
+    Index pairs = 0, complete = 0, at_optimum = 0;
+    for (std::size_t left = long_run() ? 10 * field.pairs : field.pairs; left > 0; --left) {
+        const Layout& source = ends[random() % ends.size()];
+        const Layout& target = ends[random() % ends.size()];
+        const bool sums = !source.unreduced.empty() || !target.unreduced.empty();
+        if (equivalent(source, target) || sums != (field.sums == Reference::Sums::yes)) continue;
+        const std::string question = "reshard plan --mesh " + format(source.mesh) + " '" + format(source) + "' '" +
+                                     format(target) + "' --vocabulary collectives --objective " +
+                                     std::string(name(field.objective));
+        const Index floor = std::max(tile_elements(source), tile_elements(target));
+        ASSERT_LT(place_of(source), reference.layouts().size()) << question;
+        const Index optimum = reference.optima(place_of(source), floor)[place_of(target)];
+        const auto made = synthesize(source, target, options);
+        ASSERT_TRUE(made.has_value()) << question;
+        const Index cost =
+            made->verdict().received_bytes_max_device / size_of(source.dtype) + weight * steps_that_move(made->plan());
+        if (made->search_complete) {
+            EXPECT_LE(cost, optimum) << question << "\n" << format(made->plan());
+        }
+        ++pairs;
+        complete += made->search_complete ? 1 : 0;
+        at_optimum += cost <= optimum ? 1 : 0;
+    }
+    std::printf("%-16s %5lld pairs: %lld complete, %lld at the optimum\n", field.name, static_cast<long long>(pairs),
+                static_cast<long long>(complete), static_cast<long long>(at_optimum));
+    EXPECT_GT(complete, pairs / 2);
+}
+
+const AtomList digits_232 = {{2, 6}, {3, 2}, {2, 1}};
+const AtomList digits_223 = {{2, 6}, {2, 3}, {3, 1}};
+const Mesh mesh_232{{"a", 2}, {"b", 3}, {"c", 2}};
+const Mesh mesh_43{{"x", 4}, {"y", 3}};
+
+INSTANTIATE_TEST_SUITE_P(
+    Meshes, MisalignedTest,
+    ::testing::Values(
+        Misaligned{"2x3x2", mesh_232, digits_232, 12, 3, 300},
+        Misaligned{"2x3x2_steps", mesh_232, digits_232, 12, 3, 300, Objective::steps},
+        Misaligned{"4x3", mesh_43, digits_223, 12, 4, 300},
+        Misaligned{"2x3x2_sums", mesh_232, digits_232, 12, 3, 300, Objective::bytes, Reference::Sums::yes},
+        Misaligned{"4x3_sums", mesh_43, digits_223, 12, 4, 300, Objective::bytes, Reference::Sums::yes},
+        Misaligned{"4x3_sums_steps", mesh_43, digits_223, 12, 4, 300, Objective::steps, Reference::Sums::yes}),
+    [](const auto& test) { return std::string(test.param.name); });
+
 }  // namespace
 }  // namespace reshard::test
