@@ -15,7 +15,8 @@ from ._prices import Call, Price, Prices, usual
 from ._versions import DTensorSpec, on_cpus, reduces_all
 
 _FASTER = 0.8  # torch's own way stays unless a plan takes at most this part of its time; prices are estimates
-_MIDDLES_MAX = 8  # ways to reduce first that are priced
+_MIDDLES_MAX = 8  # ways to reduce first whose reductions are priced
+_EXCHANGES_MAX = 4  # the cheapest of them, whose exchange is priced too
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +126,11 @@ class _Candidates:
             self._note(error)
 
     def _add_reductions(self, axes: list[int] | None, inner: list[int] | None, kept: tuple[int, ...], end: Layout) -> None:
+        begun, ways = _axes.Tile(self._source), []
         for middle in itertools.islice(_axes.middles(self._source, self._target), _MIDDLES_MAX):
-            changes, price = _axes.reduction(self._source, middle)
+            ways.append((*_axes.reduction(begun, middle), middle))
+        ways.sort(key=lambda way: self._key(way[1]))
+        for changes, price, middle in ways[:_EXCHANGES_MAX if self._memory is None else None]:
             if not self._may_win(price):
                 continue
             try:

@@ -53,10 +53,10 @@ class Choices(unittest.TestCase):
     def test_the_reduction_that_pads_least_is_first(self):
         uneven = DeviceMesh(2, 3)
         source = spec(Partial(), Partial(), shape=(12, 17), mesh=uneven)
-        changes, price = _axes.reduction(source, (S(1), S(0)))
+        changes, price = _axes.reduction(_axes.Tile(source), (S(1), S(0)))
         self.assertEqual([axis for axis, _, _ in changes], [1, 0])
         self.assertEqual(price.received, 4 * (4 * 17 * 2 + 4 * 9))
-        self.assertEqual([axis for axis, _, _ in _axes.reduction(source, (S(1), S(1)))[0]], [0, 1])  # the order of torch.chunk
+        self.assertEqual([axis for axis, _, _ in _axes.reduction(_axes.Tile(source), (S(1), S(1)))[0]], [0, 1])  # the order of torch.chunk
 
     def test_a_strided_dimension_is_cut_no_further(self):
         cube = DeviceMesh(2, 2, 2)
