@@ -10,7 +10,7 @@ from stub import DeviceMesh, DTensorSpec, Partial, Replicate, Shard, StridedShar
 
 import reshard
 import reshard.torch
-from reshard.torch import Prices, _axes, _choice, _everywhere, _packing
+from reshard.torch import Prices, _axes, _choice, _everywhere, _packing, _specs
 from reshard.torch._choice import Settings
 
 MOVES, DISPATCH = (sys.modules[f"torch.distributed.tensor.{name}"] for name in ("_redistribute", "_dispatch"))
@@ -37,6 +37,17 @@ class Choices(unittest.TestCase):
         for source, target in (((S(0), R), (R, R)), ((R, R), (S(0), R)), ((Partial(), R), (R, R)), ((Partial(), R), (S(0), R))):
             for policy in ("bytes", "time"):
                 self.assertEqual(chosen(source, target, policy).how, "torch", (source, target, policy))
+
+    def test_rows_that_arrive_in_their_place_are_not_copied(self):
+        for dim, copied in ((0, False), (1, True)):
+            ends = [_specs.layout_of(spec(*one)) for one in ((S(dim), S(dim)), (R, S(dim)))]
+            self.assertEqual(_choice.exchange_price(*ends).copied > 0, copied)
+
+    def test_torch_gathers_if_an_exchange_has_as_much_to_do(self):
+        kinds = dict.fromkeys(("all_gather", "all_to_all", "reduce_scatter", "all_reduce"), 0.0)
+        slow_gather = Prices(kinds, kinds, {**kinds, "all_gather": 1.0}, 0.0)
+        self.assertEqual(chosen((S(0), R), (R, R), "time", prices=slow_gather).how, "torch")
+        self.assertEqual(chosen((S(0), S(0)), (R, S(0)), "time", prices=slow_gather).how, "exchange")
 
     def test_a_sum_is_reduced_first(self):
         choice = chosen((Partial(), S(0)), (S(0), S(1)))
