@@ -7,12 +7,14 @@ reshard.torch beside DTensor's own moves, on processes of a gloo group. PYTHONPA
           last axis is shorter on 4
   models  training steps of a transformer block and of FSDP2 over tensor parallelism
   calls   the cost of a call and of a new plan on a process group that moves nothing
-  plans   the CPU time of new plans of random pairs, and of torch's own planner, whose steps a plan asks for once
+  plans   the CPU time of new plans of random pairs, and of torch's own planner, whose steps a plan asks for once. Python's
+          garbage collector is off meanwhile
 Prices of policy "time" are measured first, on the same ranks. The machine should be quiet: the ranks share its cores."""
 
 import argparse
 import contextlib
 import functools
+import gc
 import logging
 import math
 import os
@@ -237,6 +239,7 @@ def print_plans(asked):
     dist.init_process_group("fake", store=FakeStore(), rank=3, world_size=asked.ranks)
     for sizes in ranks.MESHES[asked.ranks]:
         reshard.torch._groups.prepare(mesh_of(sizes))
+    gc.disable()  # as timeit does: a collection of torch's own objects takes 1 ms
     rng, found = random.Random(asked.seed), {}
     for _ in range(asked.pairs):
         sizes, shape, *words = ranks.draw(rng, asked.ranks)

@@ -22,7 +22,7 @@ def native_all_to_all(mesh: Any) -> bool:
 
 def torch_price(source: DTensorSpec, target: DTensorSpec) -> Price | None:
     """The price of torch's own steps; None for a move that torch refuses. Steps that torch may merge count one by one."""
-    tile = _Tile(source)
+    tile = Tile(source)
     try:
         for step in transforms(source, target):
             tile.take(step.mesh_dim, *step.src_dst_placements)
@@ -48,25 +48,26 @@ def middles(source: DTensorSpec, target: DTensorSpec) -> Iterator[tuple[Any, ...
     return itertools.product(*choices)
 
 
-def reduction(source: DTensorSpec, middle: tuple[Any, ...]) -> tuple[tuple[Change, ...], Price]:
-    """The changes from source to placements of middles(), and their price. Replicas are cut first. Reduce-scatters follow, and the
-    one that pads least begins. All-reduces are last. Axes that cut one dimension stay in their order."""
-    tile, ordered = _Tile(source), []
-    left = [(axis, *ends) for axis, ends in enumerate(zip(source.placements, middle)) if ends[0] != ends[1]]
+def reduction(source: Tile, middle: tuple[Any, ...]) -> tuple[tuple[Change, ...], Price]:
+    """The changes from a source to placements of middles(), and their price. Replicas are cut first. Reduce-scatters follow, and
+    the one that pads least begins. All-reduces are last. Axes that cut one dimension stay in their order."""
+    tile, ordered = source.copy(), []
+    left = [(axis, *ends) for axis, ends in enumerate(zip(source.placements, middle)) if ends[0] is not ends[1]]
     while left:
         ready = [one for one in left if not any(axis < one[0] and getattr(end, "dim", -1) == getattr(one[2], "dim", -2)
-                                                for axis, _, end in left)]
-        ordered.append(min(ready, key=tile.haste))
+                                                for axis, _, end in left)] if len(left) > 1 else left
+        ordered.append(min(ready, key=tile.haste) if len(ready) > 1 else ready[0])
         left.remove(ordered[-1])
         tile.take(*ordered[-1])
     return tuple(ordered), tile.price()
 
 
-class _Tile:
+class Tile:
     """The largest tile of a spec, and what torch's steps cost that change it."""
 
     def __init__(self, spec: DTensorSpec) -> None:
-        self._mesh, self._sizes, self._shape = spec.mesh, _specs.sizes_of(spec.mesh), spec.tensor_meta.shape
+        self.placements, self._shape, self._sizes = spec.placements, spec.tensor_meta.shape, _specs.sizes_of(spec.mesh)
+        self._native = native_all_to_all(spec.mesh)
         self._cut_by = [getattr(one, "dim", None) for one in spec.placements]  # the dimension that each axis cuts
         self._parts = [1] * len(self._shape)
         for dim, size in zip(self._cut_by, self._sizes):
@@ -74,9 +75,13 @@ class _Tile:
                 self._parts[dim] *= size
         self._size = spec.tensor_meta.dtype.itemsize
         self._calls: list[Call] = []
-        self._words: list[str] = []
         self._copied = 0
         self._first = self._peak = self._most = self._bytes = self._bytes_now()
+
+    def copy(self) -> Tile:
+        made = object.__new__(Tile)
+        made.__dict__.update(self.__dict__, _cut_by=[*self._cut_by], _parts=[*self._parts], _calls=[*self._calls])
+        return made
 
     def _bytes_now(self) -> int:
         count = self._size
@@ -101,12 +106,12 @@ class _Tile:
             self._parts[new] *= ranks
         self._cut_by[axis] = new
         after = self._bytes = self._bytes_now()
-        if a == b or ranks == 1:
+        if ranks == 1 or a == b:
             return
-        whole = after if hasattr(a, "dim") and not hasattr(b, "dim") else before
-        cuts = hasattr(a, "dim"), hasattr(b, "dim")
+        cuts = old is not None, new is not None
+        whole = after if cuts == (True, False) else before
         strided = StridedShard in (type(a), type(b))
-        if all(cuts) and not strided and native_all_to_all(self._mesh):
+        if all(cuts) and not strided and self._native:
             padded = self._size
             for dim, (extent, parts) in enumerate(zip(self._shape, self._parts)):
                 held = -(-extent // (parts // ranks if dim == b.dim else parts))  # without this axis
@@ -129,7 +134,6 @@ class _Tile:
 
     def _call(self, kind: str, ranks: int, received: int) -> None:
         self._calls.append(Call(kind, ranks, received))
-        self._words.append(kind)
 
     def price(self) -> Price:
-        return Price(tuple(self._calls), self._copied, self._peak, self._most, ", ".join(self._words) or "local")
+        return Price(tuple(self._calls), self._copied, self._peak, self._most, ", ".join(call.kind for call in self._calls) or "local")

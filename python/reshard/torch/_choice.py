@@ -15,7 +15,8 @@ from ._prices import Call, Price, Prices, usual
 from ._versions import DTensorSpec, on_cpus, reduces_all
 
 _FASTER = 0.8  # torch's own way stays unless a plan takes at most this part of its time; prices are estimates
-_MIDDLES_MAX = 8  # ways to reduce first that are priced
+_MIDDLES_MAX = 8  # ways to reduce first whose reductions are priced
+_EXCHANGES_MAX = 4  # the cheapest of them, whose exchange is priced too
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +126,11 @@ class _Candidates:
             self._note(error)
 
     def _add_reductions(self, axes: list[int] | None, inner: list[int] | None, kept: tuple[int, ...], end: Layout) -> None:
+        begun, ways = _axes.Tile(self._source), []
         for middle in itertools.islice(_axes.middles(self._source, self._target), _MIDDLES_MAX):
-            changes, price = _axes.reduction(self._source, middle)
+            ways.append((*_axes.reduction(begun, middle), middle))
+        ways.sort(key=lambda way: self._key(way[1]))
+        for changes, price, middle in ways[:_EXCHANGES_MAX if self._memory is None else None]:
             if not self._may_win(price):
                 continue
             try:
@@ -146,7 +150,7 @@ class _Candidates:
         if not fits:
             return Choice("torch", why=self._why or "no plan")
         (first, theirs), (key, chosen) = fits[0], min(fits, key=lambda one: one[0])
-        if theirs.how == "torch" and not self._is_better(key, first):
+        if theirs.how == "torch" and (self._is_tie(chosen.price, theirs.price) or not self._is_better(key, first)):
             return replace(theirs, why=self._why or "torch's own way is as good")
         return chosen
 
@@ -160,6 +164,10 @@ class _Candidates:
         if self._settings.policy == "time":
             return self._prices.seconds(price)
         return price.received, len(price.calls), price.peak
+
+    def _is_tie(self, *prices: Price) -> bool:
+        """True if two ways differ only in the kind of collective, so that only noise of the prices tells their times apart."""
+        return self._settings.policy == "time" and len({(one.received, len(one.calls), one.copied) for one in prices}) == 1
 
     def _is_better(self, key: Any, torchs: Any) -> bool:
         return key < (_FASTER * torchs if self._settings.policy == "time" else torchs)
@@ -192,9 +200,11 @@ def program_price(operations: tuple[Any, ...], source: Layout, size: int) -> Pri
 
 
 def exchange_price(source: Layout, target: Layout) -> Price:
-    """The price of one uneven all_to_all. Errors: UnsupportedError (a sum)."""
+    """The price of one uneven all_to_all. Rows of dimension 0 alone are contiguous and arrive in their place, so their copies
+    cost little. Errors: UnsupportedError (a sum)."""
     received = max(received for received, _, _ in rebuild_traffic([(source, target)], []))
     ends = source.tile_bytes + target.tile_bytes
     calls = (Call("all_to_all", len(set(source.mesh.devices) | set(target.mesh.devices)), received),) if received else ()
-    return Price(calls, received + target.tile_bytes, max(source.tile_bytes, target.tile_bytes), ends + 2 * received,
-                 "exchange" if received else "local")
+    arrives = received and all(one.tile_shape(one.mesh.devices[0])[1:] == one.shape[1:] for one in (source, target))
+    copied = 0 if arrives else received + target.tile_bytes
+    return Price(calls, copied, max(source.tile_bytes, target.tile_bytes), ends + 2 * received, "exchange" if received else "local")

@@ -18,8 +18,11 @@ def exchange(source: Layout, target: Layout, mesh: Any, size: int, moves: bool) 
     ranks = sorted(set(source.mesh.devices) | set(target.mesh.devices))
     sends, receives = schedule.nested_rows(me, "send"), schedule.nested_rows(me, "receive")
     is_tile = moves and Rows(receives, size).in_order("target")  # if so, the rank sends its own rows too, and copies nothing
-    stays = Rows(sends[(sends["peer"] == me) & (not is_tile)], size)
-    out, into = (Rows(rows[(rows["peer"] != me) | is_tile], size) for rows in (sends, receives))
+    if is_tile:
+        out, into = Rows(sends, size), Rows(receives, size)
+    else:
+        stays = Rows(sends[sends["peer"] == me], size)
+        out, into = (Rows(rows[rows["peer"] != me], size) for rows in (sends, receives))
     shape, name = target.tile_shape(me), group_name(ranks, mesh)
     sent, received = out.counts(ranks), into.counts(ranks)
     all_to_all, wait = (getattr(torch.ops._c10d_functional, one).default for one in ("all_to_all_single", "wait_tensor"))

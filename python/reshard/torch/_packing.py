@@ -25,11 +25,10 @@ class Rows:
 
     def counts(self, ranks: list[int]) -> list[int]:
         """The elements that go to or come from each of these ranks."""
-        peers, at = numpy.unique(self._nested["peer"], return_inverse=True)
-        sums = numpy.zeros(len(peers), numpy.int64)
-        numpy.add.at(sums, at, self._counts)
-        held = dict(zip(peers.tolist(), sums.tolist()))
-        return [held.get(rank, 0) for rank in ranks]
+        held = dict.fromkeys(ranks, 0)
+        for peer, count in zip(self._nested["peer"].tolist(), self._counts.tolist()):
+            held[peer] += count
+        return list(held.values())
 
     @functools.cached_property
     def _rows(self) -> numpy.ndarray:

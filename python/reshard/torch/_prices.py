@@ -7,6 +7,7 @@ import functools
 import json
 import time
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .. import InputError, Machine
 from ._groups import group_name
@@ -15,16 +16,14 @@ from ._versions import on_cpus, torch
 KINDS = ("all_gather", "all_to_all", "reduce_scatter", "all_reduce")
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """A collective on one device. received: bytes. ranks: the size of its group."""
     kind: str
     ranks: int
     received: int
 
 
-@dataclass(frozen=True)
-class Price:
+class Price(NamedTuple):
     """The cost of a move on the busiest device. received, copied: bytes; peak: bytes of the largest tensor on the way; held:
     the most bytes at once, source and target included."""
     calls: tuple[Call, ...]

@@ -10,7 +10,7 @@ from stub import DeviceMesh, DTensorSpec, Partial, Replicate, Shard, StridedShar
 
 import reshard
 import reshard.torch
-from reshard.torch import Prices, _axes, _choice, _everywhere, _packing
+from reshard.torch import Prices, _axes, _choice, _everywhere, _packing, _specs
 from reshard.torch._choice import Settings
 
 MOVES, DISPATCH = (sys.modules[f"torch.distributed.tensor.{name}"] for name in ("_redistribute", "_dispatch"))
@@ -38,6 +38,17 @@ class Choices(unittest.TestCase):
             for policy in ("bytes", "time"):
                 self.assertEqual(chosen(source, target, policy).how, "torch", (source, target, policy))
 
+    def test_rows_that_arrive_in_their_place_are_not_copied(self):
+        for dim, copied in ((0, False), (1, True)):
+            ends = [_specs.layout_of(spec(*one)) for one in ((S(dim), S(dim)), (R, S(dim)))]
+            self.assertEqual(_choice.exchange_price(*ends).copied > 0, copied)
+
+    def test_torch_gathers_if_an_exchange_has_as_much_to_do(self):
+        kinds = dict.fromkeys(("all_gather", "all_to_all", "reduce_scatter", "all_reduce"), 0.0)
+        slow_gather = Prices(kinds, kinds, {**kinds, "all_gather": 1.0}, 0.0)
+        self.assertEqual(chosen((S(0), R), (R, R), "time", prices=slow_gather).how, "torch")
+        self.assertEqual(chosen((S(0), S(0)), (R, S(0)), "time", prices=slow_gather).how, "exchange")
+
     def test_a_sum_is_reduced_first(self):
         choice = chosen((Partial(), S(0)), (S(0), S(1)))
         self.assertEqual(choice.how, "reduce, exchange")
@@ -53,10 +64,10 @@ class Choices(unittest.TestCase):
     def test_the_reduction_that_pads_least_is_first(self):
         uneven = DeviceMesh(2, 3)
         source = spec(Partial(), Partial(), shape=(12, 17), mesh=uneven)
-        changes, price = _axes.reduction(source, (S(1), S(0)))
+        changes, price = _axes.reduction(_axes.Tile(source), (S(1), S(0)))
         self.assertEqual([axis for axis, _, _ in changes], [1, 0])
         self.assertEqual(price.received, 4 * (4 * 17 * 2 + 4 * 9))
-        self.assertEqual([axis for axis, _, _ in _axes.reduction(source, (S(1), S(1)))[0]], [0, 1])  # the order of torch.chunk
+        self.assertEqual([axis for axis, _, _ in _axes.reduction(_axes.Tile(source), (S(1), S(1)))[0]], [0, 1])  # the order of torch.chunk
 
     def test_a_strided_dimension_is_cut_no_further(self):
         cube = DeviceMesh(2, 2, 2)
