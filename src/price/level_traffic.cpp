@@ -18,6 +18,13 @@ bool overlap(Atom a, Atom b) { return a.stride < b.stride * b.size && b.stride <
 
 }  // namespace
 
+void LevelTraffic::clear() {
+    places_.clear();
+    replicas_.clear();
+    holders_ = 0;
+    exact_ = true;
+}
+
 LevelTraffic::Digit LevelTraffic::digit(Atom atom) {
     exact_ = exact_ && network_.exact(atom);
     return {atom, network_.level(atom)};
@@ -73,12 +80,13 @@ void LevelTraffic::replicate(std::span<const Atom> before, std::span<const Atom>
     add_replicas(after);
 }
 
-namespace {
-
-// Digits that agree, as a graph. The components know whether a digit beyond the block is among them.
-class Agreement {
+// The components know whether a digit beyond the block is among them.
+class LevelTraffic::Agreement {
 public:
-    Agreement() { nodes_.reserve(16); }  // more than most searches have digits
+    explicit Agreement(std::vector<Node>& nodes) : nodes_(nodes) {
+        nodes_.clear();
+        nodes_.reserve(16);  // more than most searches have digits
+    }
     /// True when it joins two components that have digits beyond the block.
     bool join(Atom a, bool a_beyond, Atom b, bool b_beyond) {
         const std::size_t one = root(node(a, a_beyond));
@@ -93,12 +101,6 @@ public:
     [[nodiscard]] Index decided() const { return decided_; }
 
 private:
-    struct Node {
-        Atom atom;
-        std::size_t parent;
-        bool beyond;
-    };
-
     std::size_t node(Atom atom, bool beyond) {
         for (std::size_t i = 0; i < nodes_.size(); ++i)
             if (nodes_[i].atom == atom) return i;
@@ -111,15 +113,12 @@ private:
         return at;
     }
 
-    std::vector<Node> nodes_;
+    std::vector<Node>& nodes_;
     Index decided_ = 1;
 };
 
-}  // namespace
-
 template <class Outer, class Inner>
-LevelTraffic::Agreeing LevelTraffic::agreeing(std::size_t level, bool shared, const Outer& outer,
-                                              const Inner& inner) const {
+LevelTraffic::Agreeing LevelTraffic::agreeing(std::size_t level, bool shared, const Outer& outer, const Inner& inner) {
     const Index block = shared ? network_.devices_inside(level) : 1;
     const auto beyond = [&](const Digit& digit) { return !shared || digit.level >= level; };
     Agreeing made;
@@ -127,7 +126,7 @@ LevelTraffic::Agreeing LevelTraffic::agreeing(std::size_t level, bool shared, co
         made.outer = made.inner = block;
         return made;
     }
-    Agreement agreement;
+    Agreement agreement(nodes_);
     for (const bool within : {true, false}) {
         for (const Place& place : places_) {
             if (within ? !outer(place) : outer(place) || !inner(place)) continue;
@@ -158,7 +157,7 @@ LevelTraffic::Parts LevelTraffic::parts(Index tile, Digit Place::*own, Digit Pla
 
 // A device finds the part of its tile within a border whose holders agree with it in all digits beyond that. The
 // busiest one finds as much as can be within the level, and nothing inside it where that can be.
-Index LevelTraffic::received(std::size_t level, bool shared, Index wanted) const {
+Index LevelTraffic::received(std::size_t level, bool shared, Index wanted) {
     const auto outer = [&](const Place& place) { return place.holder.atom.size > 1 && place.holder.level > level; };
     const auto inner = [&](const Place& place) { return place.holder.atom.size > 1 && place.holder.level >= level; };
     const auto [within, inside] = parts(wanted, &Place::wanter, &Place::holder, outer, inner);
@@ -199,14 +198,13 @@ Index LevelTraffic::sent(std::size_t level, bool shared, Index held) {
 
 // Digits that overlap and are not the same agree in part, which the graph does not know.
 void LevelTraffic::look_for_overlaps() {
-    std::vector<Atom> seen;
-    seen.reserve(places_.size());
+    seen_.clear();
     for (const Place& place : places_)
         for (const Digit* digit : {&place.holder, &place.wanter}) {
             if (!exact_) return;
-            if (digit->atom.size == 1 || std::ranges::find(seen, digit->atom) != seen.end()) continue;
-            exact_ = std::ranges::none_of(seen, [&](Atom atom) { return overlap(atom, digit->atom); });
-            seen.push_back(digit->atom);
+            if (digit->atom.size == 1 || std::ranges::find(seen_, digit->atom) != seen_.end()) continue;
+            exact_ = std::ranges::none_of(seen_, [&](Atom atom) { return overlap(atom, digit->atom); });
+            seen_.push_back(digit->atom);
         }
 }
 
@@ -227,7 +225,7 @@ void LevelTraffic::raise_permute(Index tile, const Machine& machine, std::span<I
     };
     const auto place_number = [&](const Place& place) { return Atom{1, &place - places_.data() + 1}; };
     for (std::size_t i = 0; i < machine.levels.size(); ++i) {
-        Agreement agreement;
+        Agreement agreement(nodes_);
         bool moves = paired(i + 1) > paired(i);
         for (const bool beyond : {true, false})
             for (const Place& place : places_) {

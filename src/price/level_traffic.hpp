@@ -12,6 +12,8 @@ class LevelTraffic {
 public:
     /// No digits yet: what match and replicate add.
     explicit LevelTraffic(const NetworkDigits& network) : network_(network) {}
+    /// No digits again. It keeps its memory: a search asks for the traffic of thousands of exchanges.
+    void clear();
     /// Matches one dimension's atoms, major to minor, before and after; or the atoms of the summands.
     void match(std::span<const Atom> before, std::span<const Atom> after);
     /// Adds the digits in which holders of one tile differ, and the digits in which the devices that want one tile
@@ -35,6 +37,13 @@ private:
         Digit wanter;
         bool aligned = true;
     };
+    // Digits that agree, as a graph.
+    struct Node {
+        Atom atom;
+        std::size_t parent;
+        bool beyond;
+    };
+    class Agreement;
     // Devices of a block whose digits agree with a holder or a wanter: within the level, and inside it.
     struct Agreeing {
         Index outer = 1;
@@ -46,10 +55,10 @@ private:
     void look_for_overlaps();
     void add_replicas(std::span<const Atom> atoms);
     template <class Outer, class Inner>
-    [[nodiscard]] Agreeing agreeing(std::size_t level, bool shared, const Outer& outer, const Inner& inner) const;
+    [[nodiscard]] Agreeing agreeing(std::size_t level, bool shared, const Outer& outer, const Inner& inner);
     [[nodiscard]] Parts parts(Index tile, Digit Place::*own, Digit Place::*other, const auto& outer,
                               const auto& inner) const;
-    [[nodiscard]] Index received(std::size_t level, bool shared, Index wanted) const;
+    [[nodiscard]] Index received(std::size_t level, bool shared, Index wanted);
     [[nodiscard]] Index sent(std::size_t level, bool shared, Index held);
     [[nodiscard]] std::span<const Digit> holders() const { return std::span(replicas_).first(holders_); }
     [[nodiscard]] std::span<const Digit> wanters() const { return std::span(replicas_).subspan(holders_); }
@@ -57,6 +66,8 @@ private:
     const NetworkDigits& network_;
     std::vector<Place> places_;
     std::vector<Digit> replicas_;  // holders' replica digits first, then wanters'
+    std::vector<Node> nodes_;      // of the agreement at hand
+    std::vector<Atom> seen_;       // by the search for overlaps
     std::size_t holders_ = 0;
     bool exact_ = true;
 };

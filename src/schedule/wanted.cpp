@@ -40,6 +40,15 @@ Side within(const Dim& dim, Side side, Index before, Index after) {
     return side;
 }
 
+// As intersect. Most sides are one interval, which is cut in its place.
+Side common(Side side, const Side& other) {
+    if (side.intervals.size() != 1 || other.intervals.size() != 1) return intersect(side, other);
+    Interval& one = side.intervals[0];
+    one = {std::max(one.begin, other.intervals[0].begin), std::min(one.end, other.intervals[0].end)};
+    if (one.begin >= one.end) side.intervals.clear();
+    return side;
+}
+
 // One dimension of transfers with the devices of one shard.
 struct ShardCells {
     Index position = 0;  // of a device with this shard, if it has 0 in all other dimensions
@@ -135,10 +144,13 @@ std::vector<Transfer> wanted_receives(const Layout& owners, const HaloLayout& wa
         const Dim& dim = owners.dims[k];
         const Index up = wrap[k] * dim.extent;
         const Side elements = within(dim, shifted(cells[k], -up), 0, 0);
-        for (const Index shard : touched_shards(dim, elements)) {
-            Side part = shifted(intersect(side(dim, shard), elements), up);
+        const std::vector<Index> shards = touched_shards(dim, elements);
+        lines[k].reserve(shards.size());
+        for (const Index shard : shards) {
+            Side part = shifted(common(side(dim, shard), elements), up);
             if (!part.intervals.empty()) lines[k].push_back({with_value(dim.atoms, 0, shard), std::move(part)});
         }
+        if (lines[k].empty()) return receives;
     }
     receives.reserve(products(lines));
     const TileNumber first(lines.size(), 0);
@@ -157,10 +169,13 @@ std::vector<Transfer> wanted_sends(const Layout& owners, const HaloLayout& wante
         const Dim& dim = wanted.owned.dims[k];
         const Halo& halo = wanted.halos[k];
         const Side cells = shifted(own[k], wrap[k] * dim.extent);
-        for (const Index shard : touched_shards(dim, within(dim, cells, halo.after, halo.before))) {
-            Side part = intersect(cells, distinct_side(wanted, k, shard));
+        const std::vector<Index> shards = touched_shards(dim, within(dim, cells, halo.after, halo.before));
+        lines[k].reserve(shards.size());
+        for (const Index shard : shards) {
+            Side part = common(distinct_side(wanted, k, shard), cells);
             if (!part.intervals.empty()) lines[k].push_back({with_value(dim.atoms, 0, shard), std::move(part)});
         }
+        if (lines[k].empty()) return sends;
     }
     sends.reserve(products(lines));
     const Index own_position = *position_of(owners.mesh, rank);

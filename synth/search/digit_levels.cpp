@@ -1,7 +1,6 @@
 #include "synth/search/digit_levels.hpp"
 
 #include "src/price/level_price.hpp"
-#include "src/price/level_traffic.hpp"
 
 namespace reshard {
 
@@ -100,7 +99,8 @@ Index DigitLevels::group_picoseconds(Bits group, Index load) const {
 Index DigitLevels::permute_picoseconds(const PlacedDigits& before, const PlacedDigits& after) const {
     const Held held = before.held();
     const Held next = after.held();
-    LevelTraffic traffic(network_);
+    LevelTraffic& traffic = traffic_;
+    traffic.clear();
     for (std::size_t slot = 1; slot < facts_.slots; ++slot) {
         Bits leaving = held[slot] & ~next[slot];
         Bits entering = next[slot] & ~held[slot];

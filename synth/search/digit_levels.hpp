@@ -1,7 +1,7 @@
 // The traffic of steps between placements of digits, over each level of a network.
 #pragma once
 
-#include "src/price/network_digits.hpp"
+#include "src/price/level_traffic.hpp"
 #include "synth/search/digit_facts.hpp"
 #include "synth/search/level_floor.hpp"
 
@@ -41,6 +41,7 @@ private:
 
     const DigitFacts& facts_;
     const NetworkDigits& network_;
+    mutable LevelTraffic traffic_{network_};
     const Machine& machine_;
     const Index element_;
     std::array<Bits, levels_max> within_{};  // by level: the digits that it and the levels inside it reach

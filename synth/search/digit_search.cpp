@@ -265,37 +265,39 @@ private:
 
     void reach(const PlacedDigits& from, Slots next, EdgeCost cost, StepKind kind) {
         ++looked_at_;
-        const PlacedDigits to(facts_, next);
-        const Ahead ahead = next == facts_.target ? Ahead{} : ahead_of(facts_, to, options_.tile_max);
-        EdgeCost least = next == facts_.target ? EdgeCost{} : prices_.least(ahead);
         EdgeCost paid = paid_ + cost;
-        if (paid + least >= below()) return;
-        if (ahead.moves == 1) least = prices_.least(ahead, to);
-        if (prices_.by_levels() && is_late_by_levels(from, to, kind, least, paid)) return;
+        Places::Slot* const known = prices_.by_levels() ? &places_.at(~facts_.sorted(next)) : nullptr;
+        const bool asked = known != nullptr && known->asked;
+        if (asked && is_late(*known, paid)) return;
+        const PlacedDigits to(facts_, next);
+        EdgeCost least = asked ? known->least : EdgeCost{};
+        if (!asked && next != facts_.target) {
+            const Ahead ahead = ahead_of(facts_, to, options_.tile_max);
+            least = prices_.least(ahead);
+            if (paid + least >= below()) return;
+            if (known != nullptr || ahead.moves == 1)
+                least = known != nullptr ? prices_.least(ahead, to, there_) : prices_.least(ahead, to);
+        }
+        if (known != nullptr) {
+            known->least = least;
+            known->asked = true;
+            if (is_late(*known, paid) || (kind == StepKind::permute && is_late_permute(*known, from, to, paid))) return;
+        }
         paid = paid + prices_.runs(kind, from, to);
         if (paid + least >= below()) return;
         insert(next, least, paid, index_, kind);
     }
 
-    // Raises the lower bounds to the least loads of the levels. True if the state costs too much then.
-    bool is_late_by_levels(const PlacedDigits& from, const PlacedDigits& to, StepKind kind, EdgeCost& least,
-                           EdgeCost& paid) {
-        Places::Slot& known = places_.at(~facts_.sorted(to.state));
-        if (!known.asked) {
-            const Ahead ahead = ahead_of(facts_, to, options_.tile_max);
-            known.least = to.state == facts_.target ? EdgeCost{} : prices_.least(ahead, to, there_);
-            known.asked = true;
-        }
-        least = known.least;
-        const auto is_late = [&] {
-            return paid + least >= below() || (known.node != 0 && nodes_[known.node - 1].paid <= paid);
-        };
-        if (is_late()) return true;
-        if (kind != StepKind::permute) return false;
+    [[nodiscard]] bool is_late(const Places::Slot& known, EdgeCost paid) const {
+        return paid + known.least >= below() || (known.node != 0 && nodes_[known.node - 1].paid <= paid);
+    }
+
+    // Raises what the permute pays to the loads of the levels. True if the state costs too much then.
+    bool is_late_permute(const Places::Slot& known, const PlacedDigits& from, const PlacedDigits& to, EdgeCost& paid) {
         paid = std::max(paid, paid_ + prices_.floor_of_permute(from, to));
-        if (is_late()) return true;
+        if (is_late(known, paid)) return true;
         paid = std::max(paid, paid_ + prices_.of_permute(from, to));
-        return is_late();
+        return is_late(known, paid);
     }
 
     void insert(Slots raw, EdgeCost least, EdgeCost paid, std::uint32_t parent, StepKind kind) {
@@ -388,11 +390,9 @@ DigitsFound search_digits(const DigitSpace& space, const SearchOptions& options,
     const Ahead ahead = ahead_of(facts, source, options.tile_max);
     const EdgeCost least =
         levels ? prices.least(ahead, source, PlacedDigits(facts, facts.target)) : prices.least(ahead, source);
-    if (least >= options.below) {
-        DigitsFound found;
-        found.complete = true;
-        return found;
-    }
+    DigitsFound nothing;
+    nothing.complete = true;
+    if (least >= options.below) return nothing;
     return DigitSearch(facts, options, prices).run();
 }
 

@@ -22,7 +22,7 @@ EdgeCosts::EdgeCosts(const SearchSpace& frame, Objective objective, const Machin
     : frame_(frame), objective_(objective), machine_(machine), element_(size_of(frame.like->dtype)) {
     if (objective != Objective::time) return;
     if (machine.levels.size() > 1 || machine.levels[0].pair_bytes_per_second > 0)
-        network_.emplace(frame.like->mesh, borders_of(frame), machine);
+        traffic_.emplace(network_.emplace(frame.like->mesh, borders_of(frame), machine));
     const auto parted = [&](const Piece& piece) { return !network_->exact({piece.size, piece.stride}); };
     if (network_ && device_count(frame.like->mesh) <= DeviceTiles::devices_max &&
         std::any_of(frame.pieces.begin(), frame.pieces.end(), parted))
@@ -143,7 +143,8 @@ AtomList EdgeCosts::atoms_of(std::uint32_t cover) const {
 bool EdgeCosts::exchange_traffic(const State& before, const Edge& hop, const LevelSpans& spans) const {
     std::uint32_t used = 0;
     std::uint32_t wanted = 0;
-    LevelTraffic traffic(*network_);
+    LevelTraffic& traffic = *traffic_;
+    traffic.clear();
     for (std::size_t i = 0; i < frame_.lists; ++i) {
         used |= frame_.cover_of(before.lists[i]);
         wanted |= frame_.cover_of(hop.state.lists[i]);

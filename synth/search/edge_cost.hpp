@@ -80,7 +80,8 @@ private:
     const SearchSpace& frame_;
     const Objective objective_;
     const Machine& machine_;
-    std::optional<NetworkDigits> network_;      ///< where there is more than the rate of one level
+    std::optional<NetworkDigits> network_;  ///< where there is more than the rate of one level
+    mutable std::optional<LevelTraffic> traffic_;
     mutable std::optional<DeviceTiles> tiles_;  ///< of few devices, where no digits describe the blocks of the network
     mutable std::optional<LevelNeeds> needs_;
     mutable std::unordered_map<std::uint32_t, LevelMembers> members_;  ///< by group
