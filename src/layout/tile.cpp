@@ -123,6 +123,7 @@ std::vector<Box> boxes_of(const Tile& tile) {
 Box as_box(const Tile& tile) {
     assert(std::ranges::all_of(tile, [](const Side& side) { return side.intervals.size() <= 1; }));
     Box box;
+    box.reserve(tile.size());
     for (const Side& side : tile) box.push_back(side.intervals.empty() ? Interval{} : side.intervals.front());
     return box;
 }
@@ -136,6 +137,7 @@ Tile as_tile(const Box& box) {
 
 std::vector<Index> extents(const Tile& tile) {
     std::vector<Index> sizes;
+    sizes.reserve(tile.size());
     for (const Side& side : tile) sizes.push_back(side.size());
     return sizes;
 }
