@@ -102,7 +102,8 @@ struct PlacedDigits {
     Bits conflicts = 0;  ///< digits in slots of others
 };
 
-/// A digit and what it cuts in two states: the number of a dimension, or those of `summand_change`.
+/// A digit, and what it cuts in two states. `from` and `to` are numbers of dimensions, or `idle` or `sums` as
+/// summand_change gets them.
 struct ChangedDigit {
     Index size = 1;
     std::size_t from = 0;

@@ -111,7 +111,7 @@ TEST(CostUnit, ASliceCostsTheRunsOfItsView) {
               index_max);
 }
 
-/// The time of one meeting with many bytes over that of two meetings with fewer, on 8 devices.
+/// On 8 devices: the time of one meeting with many bytes, divided by the time of two meetings with fewer.
 double one_over_two_meetings(Index side, const Machine& machine) {
     const auto time = [&](const char* steps) {
         const std::string words =
