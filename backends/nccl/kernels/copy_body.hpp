@@ -139,45 +139,61 @@ RESHARD_ON_DEVICE TilePlace tile_place(const DeviceBox& box, std::uint32_t tile)
     return {offsets_of(box, plane), tile - lines * box.tiles_across.value, lines - plane * box.tiles_down.value};
 }
 
-/// Copies from the source into the tile. A block does this before its threads synchronize. Pack divides the extents.
+// What follows reads each field of the box once, before its loop. A field that is read within a condition, or after a
+// store that could have changed it, is read again for each word, and everything behind it waits.
+
+/// Copies from the source into the tile. A block does this before its threads synchronize. Pack divides the extents. A
+/// thread loads everything before its first store.
 template <class Word, std::uint32_t Pack>
-RESHARD_ON_DEVICE void read_tile(const DeviceBox& box, std::uint32_t tile, std::uint32_t thread,
+RESHARD_ON_DEVICE void read_tile(const DeviceBox& box, const TilePlace& place, std::uint32_t thread,
                                  Tile<Word, Pack>& shared) {
     constexpr auto element_bytes = static_cast<std::int64_t>(sizeof(Word) / Pack);
-    const TilePlace place = tile_place(box, tile);
+    constexpr std::uint32_t squares = tile_words / tile_lines;  // of Pack x Pack elements, for one thread
     const std::uint32_t x = thread % tile_words;
+    const std::uint32_t y = thread / tile_words;
     const std::uint32_t column = (place.across * tile_words + x) * Pack;
-    const unsigned char* source = box.source + place.plane.source + column * element_bytes;
+    const std::uint32_t row = (place.down * tile_words + y) * Pack;
+    const std::uint32_t rows = column < box.columns ? box.rows : 0;  // that this thread may read
+    const std::int64_t stride = box.row_stride;
+    const unsigned char* source = box.source + place.plane.source + column * element_bytes + row * stride;
+    Word words[squares][Pack] = {};
     RESHARD_UNROLL
-    for (std::uint32_t y = thread / tile_words; y < tile_words; y += tile_lines) {
-        const std::uint32_t row = (place.down * tile_words + y) * Pack;
-        if (column >= box.columns || row >= box.rows) continue;
-        Word words[Pack];
+    for (std::uint32_t k = 0; k < squares; ++k, source += tile_lines * Pack * stride) {
+        if (row + k * tile_lines * Pack >= rows) continue;
         RESHARD_UNROLL
-        for (std::uint32_t i = 0; i < Pack; ++i) {
-            words[i] = *reinterpret_cast<const Word*>(source + (row + i) * box.row_stride);
-        }
-        turn(words);
+        for (std::uint32_t i = 0; i < Pack; ++i) words[k][i] = *reinterpret_cast<const Word*>(source + i * stride);
+    }
+    RESHARD_UNROLL
+    for (std::uint32_t k = 0; k < squares; ++k) {
+        turn(words[k]);
         RESHARD_UNROLL
-        for (std::uint32_t i = 0; i < Pack; ++i) shared.words[x * Pack + i][(y + x) % tile_words] = words[i];
+        for (std::uint32_t i = 0; i < Pack; ++i)
+            shared.words[x * Pack + i][(y + k * tile_lines + x) % tile_words] = words[k][i];
     }
 }
 
 /// Copies from the tile to the target, after the threads have synchronized.
 template <class Word, std::uint32_t Pack>
-RESHARD_ON_DEVICE void write_tile(const DeviceBox& box, std::uint32_t tile, std::uint32_t thread,
+RESHARD_ON_DEVICE void write_tile(const DeviceBox& box, const TilePlace& place, std::uint32_t thread,
                                   const Tile<Word, Pack>& shared) {
     constexpr auto element_bytes = static_cast<std::int64_t>(sizeof(Word) / Pack);
-    const TilePlace place = tile_place(box, tile);
+    constexpr std::uint32_t count = Pack * tile_words / tile_lines;  // words of one thread
     const std::uint32_t y = thread % tile_words;
+    const std::uint32_t line = thread / tile_words;
     const std::uint32_t row = (place.down * tile_words + y) * Pack;
-    unsigned char* target = box.target + place.plane.target + row * element_bytes;
+    const std::uint32_t column = place.across * tile_words * Pack + line;
+    const std::uint32_t columns = row < box.rows ? box.columns : 0;  // that this thread may write
+    const std::int64_t stride = box.column_stride;
+    unsigned char* target = box.target + place.plane.target + row * element_bytes + column * stride;
+    Word words[count];
     RESHARD_UNROLL
-    for (std::uint32_t line = thread / tile_words; line < Pack * tile_words; line += tile_lines) {
-        const std::uint32_t column = place.across * tile_words * Pack + line;
-        if (column >= box.columns || row >= box.rows) continue;
-        *reinterpret_cast<Word*>(target + column * box.column_stride) =
-            shared.words[line][(y + line / Pack) % tile_words];
+    for (std::uint32_t k = 0; k < count; ++k) {
+        const std::uint32_t own = line + k * tile_lines;
+        words[k] = shared.words[own][(y + own / Pack) % tile_words];
+    }
+    RESHARD_UNROLL
+    for (std::uint32_t k = 0; k < count; ++k, target += tile_lines * stride) {
+        if (column + k * tile_lines < columns) *reinterpret_cast<Word*>(target) = words[k];
     }
 }
 

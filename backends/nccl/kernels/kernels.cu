@@ -35,14 +35,15 @@ using namespace reshard::nccl;
 RESHARD_ROW_KERNELS(X)
 #undef X
 
-#define X(name, Word, pack)                                                \
-    extern "C" __global__ void __launch_bounds__(threads)                  \
-        reshard_turn_##name(const __grid_constant__ DeviceBoxes all) {     \
-        __shared__ Tile<Word, pack> shared;                                \
-        const Work work = work_of(all);                                    \
-        read_tile<Word, pack>(work.box, work.block, threadIdx.x, shared);  \
-        __syncthreads();                                                   \
-        write_tile<Word, pack>(work.box, work.block, threadIdx.x, shared); \
+#define X(name, Word, pack)                                            \
+    extern "C" __global__ void __launch_bounds__(threads)              \
+        reshard_turn_##name(const __grid_constant__ DeviceBoxes all) { \
+        __shared__ Tile<Word, pack> shared;                            \
+        const Work work = work_of(all);                                \
+        const TilePlace place = tile_place(work.box, work.block);      \
+        read_tile<Word, pack>(work.box, place, threadIdx.x, shared);   \
+        __syncthreads();                                               \
+        write_tile<Word, pack>(work.box, place, threadIdx.x, shared);  \
     }
 RESHARD_TILE_KERNELS(X)
 #undef X

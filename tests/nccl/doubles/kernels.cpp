@@ -30,11 +30,12 @@ void fill_block(const DeviceBox& box, std::uint32_t block) {
 template <class Word, std::uint32_t Pack>
 void turn_block(const DeviceBox& box, std::uint32_t block) {
     auto shared = std::make_unique<Tile<Word, Pack>>();
+    const TilePlace place = tile_place(box, block);
     for (std::uint32_t thread = 0; thread < threads; ++thread) {
-        read_tile<Word, Pack>(box, block, thread, *shared);
+        read_tile<Word, Pack>(box, place, thread, *shared);
     }
     for (std::uint32_t thread = 0; thread < threads; ++thread) {
-        write_tile<Word, Pack>(box, block, thread, *shared);
+        write_tile<Word, Pack>(box, place, thread, *shared);
     }
 }
 template <class Element, class Vector>
