@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Several ranks on one real GPU: one_gpu.py BUILD_FOLDER. Compares the device copies with the host's, and times them beside the
-device's own. Runs the conformance suite and runs in pieces over the real NCCL: with ranks as processes, each with its own host
-id (any NCCL), and as threads of one process if NCCL lets ranks share a device (2.30.3 or newer). Prints pass or fail for each
-case and ends with the number of failures, in under 5 minutes. If there is no GPU, it says so and exits 77.
+"""Several ranks on one real GPU: one_gpu.py BUILD_FOLDER. Times the device's copies, casts and sums beside its own copy, and
+compares every element with the host's. Then it runs the conformance suite, pieces, halos, moves that change the array, and
+starts and graphs over the real NCCL. The ranks are processes, each with its own host id, since NCCL refuses two ranks of one
+host on a device. With torch and the Python package it moves torch's arrays, too. Prints pass or fail for each case and ends
+with the number of failures, in about ten minutes. If there is no GPU, it says so and exits 77.
 
 Ranks on one device show that NCCL accepts the calls and that the kernels are right. They do not show the speed between
 devices."""
 
+import functools
 import os
 import pathlib
 import subprocess
@@ -14,9 +16,9 @@ import sys
 import tempfile
 import time
 
-SECONDS_MAX = 290
-SHARED_DEVICE = {"CUDA_DEVICE_MAX_CONNECTIONS": "32", "CUDA_MODULE_LOADING": "EAGER", "NCCL_MAX_CTAS": "2"}
-ONE_HOST = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "NCCL_MNNVL_ENABLE": "0"}
+SKIPPED = 77
+ENVIRONMENT = {"CUDA_DEVICE_MAX_CONNECTIONS": "32", "CUDA_MODULE_LOADING": "EAGER", "NCCL_MAX_CTAS": "2",
+               "NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "NCCL_MNNVL_ENABLE": "0"}
 
 
 def tail(text):
@@ -24,17 +26,17 @@ def tail(text):
 
 
 def finish(processes, seconds):
-    """(true if all ended with 0, their output)."""
-    end, said, good = time.monotonic() + max(seconds, 1), "", True
+    """(the worst exit code, what they printed)."""
+    end, said, worst = time.monotonic() + seconds, "", 0
     for process in processes:
         try:
             said += process.communicate(timeout=max(1, end - time.monotonic()))[0]
-            good = good and process.returncode == 0
+            worst = worst or process.returncode
         except subprocess.TimeoutExpired:
-            good, said = False, said + "it did not come to an end\n"
             process.kill()
-            process.communicate()
-    return good, said
+            said += process.communicate()[0] + f"it did not come to an end in {seconds} s\n"
+            worst = 1
+    return worst, said
 
 
 def start(command, **environment):
@@ -42,52 +44,50 @@ def start(command, **environment):
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
-def ranks_as_processes(program, ranks, *more):
+def ranks_as_processes(seconds, ranks, program, *more):
+    """A program that takes its rank as an option and from the environment."""
     with tempfile.TemporaryDirectory() as folder:
-        return finish([start([program, f"--ranks={ranks}", f"--rank={rank}", f"--meet={folder}/id", *more],
-                             NCCL_HOSTID=f"rank{rank}", **SHARED_DEVICE, **ONE_HOST) for rank in range(ranks)], 70)
-
-
-def ranks_as_threads(program, ranks, *more):
-    return finish([start([program, f"--ranks={ranks}", *more], NCCL_MULTI_RANK_GPU_ENABLE="1", **SHARED_DEVICE)], 60)
+        meet = f"{folder}/id"
+        return finish([start([program, f"--ranks={ranks}", f"--rank={rank}", f"--meet={meet}", *more], RESHARD_MEET=meet,
+                             RESHARD_RANK=str(rank), NCCL_HOSTID=f"rank{rank}", **ENVIRONMENT)
+                       for rank in range(ranks)], seconds)
 
 
 def main(arguments):
     build = pathlib.Path(arguments[0] if arguments else "build/dev")
-    tests, begun = build / "tests/nccl", time.monotonic()
-    suite = tests / "conformance_nccl"
+    tests, seconds = build / "tests/nccl", 60
     done = subprocess.run([build / "bench/nccl_copies"], capture_output=True, text=True, timeout=120, check=False)
-    print(done.stdout, end="")
-    if done.returncode == 77:
+    print(done.stdout, end="", flush=True)
+    if done.returncode == SKIPPED:
         print("skipped: no GPU here: what only a device can show is unmeasured")
-        return 77
-    cases = [("copies beside the device's", lambda: (done.returncode == 0, done.stderr)),
-             ("copies and folds, every element", lambda: finish([start([tests / "nccl_copies_test"])], 60))]
+        return SKIPPED
+    here = pathlib.Path(__file__).resolve().parent
+    cases = [("copies beside the device's", lambda: (done.returncode, done.stderr)),
+             ("copies and folds, every element", lambda: finish([start([tests / "nccl_copies_test"])], seconds))]
+    for name, limit, program, ranks, *more in (
+            ("conformance", 150, "conformance_nccl", 2), ("conformance", 300, "conformance_nccl", 4),
+            ("conformance in pieces", 150, "conformance_nccl", 2, "--staging=4096"),
+            ("pieces on streams", seconds, "pieces_nccl", 2), ("pieces on streams", 2 * seconds, "pieces_nccl", 4),
+            ("halos", seconds, "halos_nccl", 2, "--gtest_filter=Halos.*"),
+            ("halos", 2 * seconds, "halos_nccl", 4, "--gtest_filter=Halos.*"),
+            ("moves that cast, transpose and pad", seconds, "changes_nccl", 2, "--device"),
+            ("starts and graphs", 2 * seconds, "nccl_start_test", 4)):
+        cases.append((f"{name}, {ranks} ranks", functools.partial(ranks_as_processes, limit, ranks, tests / program, *more)))
     for ranks in (2, 4):
-        cases.append((f"conformance, {ranks} processes", lambda n=ranks: ranks_as_processes(suite, n)))
-    cases.append(("conformance in pieces, 2 processes", lambda: ranks_as_processes(suite, 2, "--staging=4096")))
-    pieces = tests / "pieces_nccl"
-    for ranks in (2, 4):
-        cases.append((f"pieces on streams, {ranks} processes", lambda n=ranks: ranks_as_processes(pieces, n)))
-    cases.append(("moves that cast, transpose and pad, 2 processes",
-                  lambda: ranks_as_processes(tests / "changes_nccl", 2, "--device")))
-    cases.append(("conformance, 2 threads (NCCL 2.30.3 or newer)", lambda: ranks_as_threads(suite, 2)))
-    cases.append(("pieces on streams, 2 threads (NCCL 2.30.3 or newer)", lambda: ranks_as_threads(pieces, 2)))
-    cases.append(("starts and graphs, 4 threads (NCCL 2.30.3 or newer)",
-                  lambda: finish([start([tests / "nccl_start_test"], NCCL_MULTI_RANK_GPU_ENABLE="1",
-                                        **SHARED_DEVICE)], 60)))
+        cases.append((f"arrays of torch, {ranks} ranks",
+                      lambda n=ranks: finish([start([sys.executable, "-B", here / "one_gpu_python.py", n])],
+                                           2 * seconds)))
+    cases.append(("reshard.torch beside torch, 2 and 4 ranks", lambda: finish(
+        [start([sys.executable, "-B", here.parent / "python/torch/one_gpu.py"])], 2 * seconds)))
     failed = 0
     for name, run in cases:
-        if time.monotonic() - begun > SECONDS_MAX:
-            print(f"fail  {name}: no time left")
-            failed += 1
-            continue
-        good, said = run()
-        refused = not good and "NCCL 2.30" in name and "Duplicate GPU" in said + os.environ.get("NCCL_DEBUG", "")
-        print(f"{'pass' if good else 'n/a ' if refused else 'fail'}  {name}")
-        if not good and not refused:
-            failed += 1
-            print(tail(said), end="")
+        begun = time.monotonic()
+        code, said = run()
+        failed += code not in (0, SKIPPED)
+        print(f"{'pass' if code == 0 else 'n/a ' if code == SKIPPED else 'fail'}  {name}, {time.monotonic() - begun:.0f} s",
+              flush=True)
+        if code:
+            print(tail(said), end="", flush=True)
     print(f"{len(cases)} cases, {failed} failed")
     return 1 if failed else 0
 

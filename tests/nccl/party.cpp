@@ -42,6 +42,13 @@ ncclUniqueId id_through(const std::string& file, bool first) {
 
 }  // namespace
 
+std::unique_ptr<Party> make_party(Index ranks) {
+    const char* const rank = std::getenv("RESHARD_RANK");
+    const char* const file = std::getenv("RESHARD_MEET");
+    if (rank == nullptr || file == nullptr) return std::make_unique<Party>(ranks);
+    return std::make_unique<Party>(ranks, std::atoi(rank), file);
+}
+
 Party::~Party() {
     if (communicator_ != nullptr) ncclCommDestroy(communicator_);
 }

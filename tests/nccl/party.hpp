@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "reshard/backends/nccl.hpp"
@@ -36,6 +37,10 @@ private:
     ncclComm_t communicator_ = nullptr;
     reshard::test::Ballot ballot_;
 };
+
+/// Ranks as threads of this process. If RESHARD_RANK and RESHARD_MEET are set, this process is that rank of several,
+/// which meet through that file.
+[[nodiscard]] std::unique_ptr<Party> make_party(Index ranks);
 
 /// Aborts the program with the name of the call if it failed, because there is no test to fail here.
 void must(cudaError_t code, const char* call);
