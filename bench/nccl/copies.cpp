@@ -1,8 +1,10 @@
-// Device copies beside the device's own: cudaMemcpyAsync of as many bytes, in turn, the median of the rounds. Needs a
-// GPU; without one it says that nothing was measured and ends with 77.
+// Copies, casts and sums of the device beside its own copy: cudaMemcpyAsync, in turn, the median of the rounds. Rates
+// count the bytes that are read and written. Needs a GPU; without one it says that nothing was measured and ends
+// with 77.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,10 @@ struct Case {
     std::string name;
     Region source;
     Region target;
+    std::function<void(CopySet&, const Case&)> add = [](CopySet& set, const Case& one) {
+        set.copy(BufferId::source, one.source, BufferId::target, one.target);
+    };
+    Index bytes_an_element = 2 * source.element_bytes;  ///< read and written
 };
 
 Region region(Index element, std::vector<Index> extents, std::vector<Index> strides) {
@@ -40,10 +46,33 @@ Case transpose(Index element) {
             region(element, {planes, side, side}, {side * side, 1, side})};
 }
 
+Case cast(std::string name, DType from, DType to) {
+    const Index elements = (Index{1} << 30) / size_of(from);
+    return {std::move(name), region(size_of(from), {elements}, {1}), region(size_of(to), {elements}, {1}),
+            [from, to](CopySet& set, const Case& one) {
+                set.cast(from, to, BufferId::source, one.source, BufferId::target, one.target);
+            },
+            size_of(from) + size_of(to)};
+}
+
+Case sum(std::string name, DType dtype) {
+    const Region all = region(size_of(dtype), {(Index{1} << 30) / size_of(dtype)}, {1});
+    return {std::move(name), all, all,
+            [dtype](CopySet& set, const Case& one) {
+                set.combine(dtype, Combine::sum, BufferId::source, one.source, BufferId::target, one.target);
+            },
+            3 * size_of(dtype)};
+}
+
 std::vector<Case> cases() {
     std::vector<Case> all;
     for (const Index run : {64, 128, 256, 512, 4096, 65536}) all.push_back(runs(run));
     for (const Index element : {1, 2, 4, 8, 16}) all.push_back(transpose(element));
+    all.push_back(cast("f32 to bf16", DType::f32, DType::bf16));
+    all.push_back(cast("bf16 to f32", DType::bf16, DType::f32));
+    all.push_back(cast("f64 to f32", DType::f64, DType::f32));
+    for (const auto& [name, dtype] : {std::pair("f32", DType::f32), {"bf16", DType::bf16}, {"f64", DType::f64}})
+        all.push_back(sum(fmt::format("sum of {}", name), dtype));
     return all;
 }
 
@@ -73,13 +102,15 @@ double median(std::vector<double> values) {
 
 void measure(const Case& one, cudaStream_t stream, cudaEvent_t begin, cudaEvent_t end) {
     const Index bytes = bytes_of(one.source);
+    const Index moved = bytes / one.source.element_bytes * one.bytes_an_element;
     std::byte* source = nullptr;
     std::byte* target = nullptr;
     void* table = nullptr;
     must(cudaMalloc(reinterpret_cast<void**>(&source), static_cast<std::size_t>(2 * bytes)), "cudaMalloc");
-    must(cudaMalloc(reinterpret_cast<void**>(&target), static_cast<std::size_t>(bytes)), "cudaMalloc");
+    must(cudaMalloc(reinterpret_cast<void**>(&target), static_cast<std::size_t>(std::max(bytes, bytes_of(one.target)))),
+         "cudaMalloc");
     CopySet set;
-    set.copy(BufferId::source, one.source, BufferId::target, one.target);
+    one.add(set, one);
     Placed placed;
     if (!set.place({source, target, nullptr, nullptr}, placed)) stop("place", one.name);
     const std::size_t table_bytes = placed.table.size() * sizeof(DeviceBox);
@@ -99,11 +130,10 @@ void measure(const Case& one, cudaStream_t stream, cudaEvent_t begin, cudaEvent_
             }
         }));
     }
-    const auto rate = [&](const std::vector<double>& seconds) {
-        return 2e-9 * static_cast<double>(bytes) / median(seconds);
-    };
-    fmt::print("{:32} {:8.0f} GB/s {:8.0f} GB/s {:6.1f}%\n", one.name, rate(own), rate(devices),
-               100 * rate(own) / rate(devices));
+    const double own_rate = 1e-9 * static_cast<double>(moved) / median(own);
+    const double device_rate = 2e-9 * static_cast<double>(bytes) / median(devices);
+    fmt::print("{:32} {:8.0f} GB/s {:8.0f} GB/s {:6.1f}%\n", one.name, own_rate, device_rate,
+               100 * own_rate / device_rate);
     for (void* memory : {static_cast<void*>(source), static_cast<void*>(target), table})
         must(cudaFree(memory), "cudaFree");
 }

@@ -8,8 +8,8 @@ Every call on a communicator is collective, and all ranks make the calls in one 
 An error on one rank is an error on all ranks, with the number and the text of that rank. Only a rank that passes no
 communicator cannot inform the others. Only one thread at a time may use a communicator (another gets an InputError); the
 ranks of one process may be its threads. The GIL is not held while bytes move. Ctrl-C ends a wait within a second and
-aborts the communicators of this rank. The other ranks fail when NCCL reports that, or at their timeout. No GPU has run
-this yet: it is tested on doubles of CUDA and NCCL."""
+aborts the communicators of this rank. The other ranks fail when NCCL reports that, or at their timeout. It is
+tested on doubles of CUDA and NCCL, and by ranks that share one GPU."""
 
 from __future__ import annotations
 
