@@ -75,7 +75,7 @@ Result<void> ShmReduceRun::add_directly(ShmReducePlan::Array& array) {
         if (!array.for_all) continue;
         RESHARD_ASSIGN(targets[rank], reach(*plan_.arena_, rank, 2 * array.array + 1, array.step, views_));
     }
-    for (const MultiReduce& fold : array.folds) fold.run(sources, targets, plan_.store_);
+    for (MultiReduce& fold : array.folds) fold.run(sources, targets, plan_.store_);
     return {};
 }
 
@@ -89,10 +89,10 @@ std::byte* ShmReduceRun::bounce_buffer(std::size_t rank) const {
 void ShmReduceRun::read() {
     std::vector<const std::byte*>& sources = plan_.sources_;
     plan_.mailboxes_->find(run_, sources);
-    for (const ShmReducePlan::Array& array : plan_.arrays_) {
+    for (ShmReducePlan::Array& array : plan_.arrays_) {
         sources[plan_.rank_] = buffers_.sources[array.array];
         plan_.targets_[plan_.rank_] = buffers_.targets[array.array];
-        for (const MultiReduce& fold : array.folds) fold.run(sources, plan_.targets_, Store::cached);
+        for (MultiReduce& fold : array.folds) fold.run(sources, plan_.targets_, Store::cached);
     }
     plan_.mailboxes_->free(run_);
 }
@@ -108,7 +108,7 @@ void ShmReduceRun::add() {
         plan_.sources_[rank] = bounce_buffer(plan_.rank_);
         plan_.targets_[rank] = bounce_buffer(rank);
     }
-    for (const auto& [array, fold] : round().sums) {
+    for (auto& [array, fold] : round().sums) {
         plan_.sources_[plan_.rank_] = buffers_.sources[array];
         plan_.targets_[plan_.rank_] = buffers_.targets[array];
         fold.run(plan_.sources_, plan_.targets_, round().for_all ? Store::cached : plan_.store_);

@@ -23,7 +23,7 @@ private:
     [[nodiscard]] bool reached_by_all(const ShmReducePlan::Array& array) const;
     Result<void> add_directly(ShmReducePlan::Array& array);
     [[nodiscard]] std::uint64_t turn_of(bool added) const;
-    [[nodiscard]] const ShmReducePlan::Round& round() const { return plan_.rounds_[round_]; }
+    [[nodiscard]] ShmReducePlan::Round& round() const { return plan_.rounds_[round_]; }
     [[nodiscard]] std::byte* bounce_buffer(std::size_t rank) const;  // the half of this round
 
     ShmReducePlan& plan_;

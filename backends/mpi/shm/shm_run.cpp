@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "src/base/interrupt.hpp"
+#include "src/base/try.hpp"
+
 namespace reshard::mpi {
 
 ShmRun::ShmRun(Signals& signals, const ShmAddresses& buffers, std::uint64_t run, Ranks peers)
@@ -57,6 +60,14 @@ Result<bool> ShmRun::advance(Slice most) {
         if (!*moved) return false;
     }
     return true;
+}
+
+Result<void> ShmRun::finish() {
+    for (bool over = false; !over;) {
+        RESHARD_ASSIGN(over, advance(long_slice));
+        if (!over && Interrupt::raised()) return fail(Code::backend, Interrupt::words);
+    }
+    return {};
 }
 
 void MailedRun::send(const Presence& own) {

@@ -14,6 +14,8 @@ class ShmRun {
 public:
     /// False while it waits for a peer; true when it is over.
     Result<bool> advance(Slice most);
+    /// Advances to the end. An interrupt ends the wait.
+    Result<void> finish();
 
 protected:
     using Ranks = std::span<const std::size_t>;
