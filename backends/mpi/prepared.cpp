@@ -4,7 +4,6 @@
 
 #include "backends/mpi/base/agree.hpp"
 #include "backends/mpi/shm/registry.hpp"
-#include "src/base/interrupt.hpp"
 #include "src/base/try.hpp"
 
 namespace reshard::mpi {
@@ -115,11 +114,12 @@ void MpiPrepared::begin_run() {
     for (Signals* signals : signals_) signals->take_back_excuse();
 }
 
-Result<void> MpiPrepared::begin_node(ShmCopy& run, const Agreed* agreed) {
-    const bool small = node_->is_small();
-    if (agreed == nullptr && small) run.send({});
-    if (agreed == nullptr) return {};
-    roll_.send_with(small ? &run : nullptr);
+Result<void> MpiPrepared::agree_with(Carrier* carrier, const Agreed* agreed) {
+    if (agreed == nullptr) {
+        if (carrier != nullptr) carrier->send({});
+        return {};
+    }
+    roll_.send_with(carrier);
     auto agree = (*agreed)();
     roll_.send_with(nullptr);
     return agree;
@@ -127,7 +127,9 @@ Result<void> MpiPrepared::begin_node(ShmCopy& run, const Agreed* agreed) {
 
 bool MpiPrepared::moves_at_once(bool agrees) const {
     if (parcels_) return agrees;
-    return at_once_ && messages_.empty() && Registry::of_process().empty() && (!repeated_ || node_->is_small());
+    if (!Registry::of_process().empty()) return false;
+    if (!messages_.empty()) return messages_.runs_inside() && !repeated_;
+    return at_once_ && (!repeated_ || node_->is_small());
 }
 
 Result<void> MpiPrepared::move_by_letters(const Buffers& buffers, const Agreed& agreed) {
@@ -142,16 +144,20 @@ Result<void> MpiPrepared::move_by_letters(const Buffers& buffers, const Agreed& 
 // Peers do not reach the buffers of a small move, so it needs no addresses.
 Result<void> MpiPrepared::move_at_once(const Buffers& buffers, const Agreed* agreed) {
     if (parcels_) return move_by_letters(buffers, *agreed);
+    if (messages_.runs_inside()) {
+        RESHARD_CHECK(messages_.bind_inside(buffers));
+        begin_run();
+        RESHARD_CHECK(messages_.run_inside([&](Carrier* carrier) { return agree_with(carrier, agreed); }));
+        finish_run();
+        return {};
+    }
     at_once_->sources.front() = buffers.source.data();
     at_once_->targets.front() = buffers.target.data();
     if (!node_->is_small()) RESHARD_CHECK(at_once_->rebind(node_->arena(), std::span(&buffers, 1)));
     begin_run();
     ShmCopy run(*node_, *at_once_);
-    RESHARD_CHECK(begin_node(run, agreed));
-    for (bool over = false; !over;) {
-        RESHARD_ASSIGN(over, run.advance(long_slice));
-        if (!over && Interrupt::raised()) return fail(Code::backend, Interrupt::words);
-    }
+    RESHARD_CHECK(agree_with(node_->is_small() ? &run : nullptr, agreed));
+    RESHARD_CHECK(run.finish());
     finish_run();
     return {};
 }
@@ -167,7 +173,8 @@ public:
     BothRuns(MpiPrepared& prepared, double& node_seconds) : prepared_(prepared), node_seconds_(node_seconds) {}
 
     Result<void> begin_node(const ShmAddresses& buffers, const Agreed* agreed) {
-        return prepared_.begin_node(node_.emplace(*prepared_.node_, buffers), agreed);
+        ShmCopy& run = node_.emplace(*prepared_.node_, buffers);
+        return prepared_.agree_with(prepared_.node_->is_small() ? &run : nullptr, agreed);
     }
     void begin_messages(std::unique_ptr<Ticket> messages) { messages_ = std::move(messages); }
     /// Leaves a run that the ranks have not agreed on, or that is over. Nobody waits for its end.

@@ -28,8 +28,8 @@ public:
     Result<std::unique_ptr<Bound>> bind(std::span<const Buffers> buffers) override;
     void abandon(const Error& why) override;
     void report_failure(const Error& why) override;
-    /// One array in a node, if no memory is or will be registered: a run keeps such memory registered. Or a small array
-    /// between nodes, if the ranks agree.
+    /// One array in a node, in any number of steps, if no memory is or will be registered: a run keeps such memory
+    /// registered. Or a small array between nodes, if the ranks agree.
     [[nodiscard]] bool moves_at_once(bool agrees) const override;
     Result<void> move_at_once(const Buffers& buffers, const Agreed* agreed) override;
 
@@ -40,9 +40,9 @@ private:
     void begin_run();
     /// A move whose data travel with the agreement. After it nothing can fail.
     Result<void> move_by_letters(const Buffers& buffers, const Agreed& agreed);
-    /// Announces the part inside the node to the peers. `agreed` is null, or lets the ranks agree. The messages of a
-    /// small part are sent at once, and say that this rank has come to agree.
-    Result<void> begin_node(ShmCopy& run, const Agreed* agreed);
+    /// Lets the ranks agree, unless `agreed` is null. If `carrier` is not null, its messages are sent at once, and say
+    /// that this rank has come to agree.
+    Result<void> agree_with(Carrier* carrier, const Agreed* agreed);
     void finish_run();
     Result<void> make_ways(std::vector<RankPlan> plans, const std::shared_ptr<Arena>& arena, const NodeMap& nodes,
                            const Options& options, Index staging_bytes_max);

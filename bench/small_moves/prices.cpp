@@ -78,7 +78,6 @@ struct Contestant {
     Judged<Plan> plan;
     Executor executor;
     std::unique_ptr<Memory> source, target, workspace;
-    std::unique_ptr<Bound> bound;
     std::vector<double> seconds = {};  // a call, by round
 };
 
@@ -100,11 +99,12 @@ Spent measure(Backend& backend, const Machine& machine, const Mesh& mesh, Index 
         auto target = require(backend.allocate(executor.plans().front().target_bytes));
         auto workspace = require(backend.allocate(executor.workspace_bytes()));
         std::ranges::fill(source->bytes(), std::byte{0});
-        auto bound = require(executor.bind(Buffers{source->bytes(), target->bytes(), workspace->bytes()}));
-        all.push_back({std::move(plan), std::move(executor), std::move(source), std::move(target), std::move(workspace),
-                       std::move(bound)});
+        all.push_back(
+            {std::move(plan), std::move(executor), std::move(source), std::move(target), std::move(workspace)});
     }
-    const auto call = [](Contestant& one) { require(require(one.bound->start())->wait()); };
+    const auto call = [](Contestant& one) {
+        require(one.executor.run(Buffers{one.source->bytes(), one.target->bytes(), one.workspace->bytes()}));
+    };
     for (int round = 0; round <= rounds; ++round) {
         for (Contestant& one : all) {
             call(one);

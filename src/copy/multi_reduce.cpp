@@ -37,6 +37,9 @@ MultiReduce::MultiReduce(DType dtype, Combine combine, std::span<const Operand> 
     walks_of(summands, summands_);
     walks_of(targets, targets_);
     merge();
+    at_.resize(extents_.size() - 1);
+    from_.resize(summands_.size());
+    to_.resize(targets_.size());
 }
 
 // Merges loops that continue each other in all operands. At least one loop stays.
@@ -73,40 +76,36 @@ void MultiReduce::add_up(std::span<const std::byte* const> from, Index elements,
 }
 
 // Runs the innermost loop, each time as much as fits the sum. Moves the operands along.
-void MultiReduce::run_line(std::span<const std::byte*> from, std::span<std::byte*> to, Store store) const {
+void MultiReduce::run_line(Store store) {
     alignas(64) std::array<std::byte, sum_bytes> sum;
     const auto rows = copy_kernels().rows[static_cast<std::size_t>(store)];
     for (Index left = extents_.back(); left > 0;) {
         const Index now = std::min(left, sum_bytes / element_bytes_);
         left -= now;
-        add_up(from, now, sum.data());
+        add_up(from_, now, sum.data());
         for (std::size_t i = 0; i < targets_.size(); ++i) {
             const Index stride = targets_[i].strides.back();
             rows(stride == element_bytes_ ? Rows{1, now * element_bytes_, 0, 0}
                                           : Rows{now, element_bytes_, element_bytes_, stride},
-                 sum.data(), to[i]);
-            to[i] += now * stride;
+                 sum.data(), to_[i]);
+            to_[i] += now * stride;
         }
-        for (std::size_t i = 0; i < summands_.size(); ++i) from[i] += now * summands_[i].strides.back();
+        for (std::size_t i = 0; i < summands_.size(); ++i) from_[i] += now * summands_[i].strides.back();
     }
 }
 
-void MultiReduce::run(std::span<const std::byte* const> sources, std::span<std::byte* const> targets,
-                      Store store) const {
+void MultiReduce::run(std::span<const std::byte* const> sources, std::span<std::byte* const> targets, Store store) {
     if (empty_) return;
     const std::span<const Index> outer = std::span(extents_).first(extents_.size() - 1);
-    std::vector<Index> at(outer.size());
-    std::vector<const std::byte*> from(summands_.size());
-    std::vector<std::byte*> to(targets_.size());
     const auto offset = [&](const Walk& walk) {
-        return std::inner_product(at.begin(), at.end(), walk.strides.begin(), walk.offset);
+        return std::inner_product(at_.begin(), at_.end(), walk.strides.begin(), walk.offset);
     };
     while (true) {
-        for (std::size_t i = 0; i < from.size(); ++i) from[i] = sources[summands_[i].memory] + offset(summands_[i]);
-        for (std::size_t i = 0; i < to.size(); ++i) to[i] = targets[targets_[i].memory] + offset(targets_[i]);
-        run_line(from, to, store);
-        std::size_t k = at.size();
-        while (k > 0 && ++at[k - 1] == outer[k - 1]) at[--k] = 0;
+        for (std::size_t i = 0; i < from_.size(); ++i) from_[i] = sources[summands_[i].memory] + offset(summands_[i]);
+        for (std::size_t i = 0; i < to_.size(); ++i) to_[i] = targets[targets_[i].memory] + offset(targets_[i]);
+        run_line(store);
+        std::size_t k = at_.size();
+        while (k > 0 && ++at_[k - 1] == outer[k - 1]) at_[--k] = 0;
         if (k == 0) return;
     }
 }

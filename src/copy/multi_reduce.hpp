@@ -18,8 +18,8 @@ public:
     MultiReduce(DType dtype, Combine combine, std::span<const Operand> summands, std::span<const Operand> targets);
 
     /// The result is combine(... combine(combine(s0, s1), s2) ...), bit for bit as from a copy and one BoxCombine after
-    /// another. pre: no target overlaps a summand.
-    void run(std::span<const std::byte* const> sources, std::span<std::byte* const> targets, Store store) const;
+    /// another. It allocates nothing. pre: no target overlaps a summand.
+    void run(std::span<const std::byte* const> sources, std::span<std::byte* const> targets, Store store);
 
 private:
     // The way of one operand through the common loops.
@@ -30,7 +30,7 @@ private:
     };
     void merge();
     void add_up(std::span<const std::byte* const> from, Index elements, std::byte* sum) const;
-    void run_line(std::span<const std::byte*> from, std::span<std::byte*> to, Store store) const;
+    void run_line(Store store);
 
     CombineLine combine_line_;
     Index element_bytes_ = 1;
@@ -38,6 +38,9 @@ private:
     std::vector<Index> extents_;  // outermost first, in the order of the first target
     std::vector<Walk> summands_;
     std::vector<Walk> targets_;
+    std::vector<Index> at_;               // of a run: per outer loop
+    std::vector<const std::byte*> from_;  // and per summand
+    std::vector<std::byte*> to_;          // and per target
 };
 
 }  // namespace reshard

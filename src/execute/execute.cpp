@@ -153,7 +153,7 @@ Result<Executor> Executor::prepare(const Result<Judged<ListPlan>>& judged, Backe
         executor.state_->prepared.insert(executor.state_->prepared.end(), bucket.prepared.begin(),
                                          bucket.prepared.end());
     const bool is_one = executor.plans_.size() == 1 && executor.state_->prepared.size() == 1;
-    if (is_one && !memory.donate && executor.workspace_bytes() == 0)
+    if (is_one && !memory.donate)
         executor.state_->at_once = {dynamic_cast<AtOnce*>(executor.buckets_.front().prepared.front().get())};
     return executor;
 }
@@ -325,10 +325,14 @@ Result<void> Executor::run(const Buffers& buffers, const Agreed* agreed) {
 bool Executor::moves_at_once(const Buffers& buffers, bool agrees) const {
     if (!state_->moves_at_once(agrees)) return false;
     const RankPlan& plan = plans_.front();
-    return fits(buffers.source, plan.source_bytes) && fits(buffers.target, plan.target_bytes) &&
-           buffers.donated.empty() &&
-           apart(buffers.source.first(static_cast<std::size_t>(plan.source_bytes)),
-                 buffers.target.first(static_cast<std::size_t>(plan.target_bytes)));
+    if (!buffers.donated.empty() || !fits(buffers.source, plan.source_bytes) ||
+        !fits(buffers.target, plan.target_bytes) || !fits(buffers.workspace, plan.workspace_bytes))
+        return false;
+    const auto source = buffers.source.first(static_cast<std::size_t>(plan.source_bytes));
+    const auto target = buffers.target.first(static_cast<std::size_t>(plan.target_bytes));
+    if (plan.workspace_bytes == 0) return apart(source, target);
+    const auto workspace = buffers.workspace.first(static_cast<std::size_t>(plan.workspace_bytes));
+    return apart(source, target) && apart(source, workspace) && apart(target, workspace);
 }
 
 }  // namespace reshard

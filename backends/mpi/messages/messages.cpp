@@ -89,7 +89,9 @@ Result<void> Messages::make(const MessageSetting& setting, const std::vector<Mes
     RESHARD_CHECK(all_succeeded(setting_.communicator, make_steps(cut), steps_));
     RESHARD_CHECK(make_all_channels());
     RESHARD_CHECK(all_succeeded(setting_.communicator, take_staging(), steps_));
-    return make_groups();
+    RESHARD_CHECK(make_groups());
+    if (arrays == 1 && setting_.nodes->is_all() && InsideRun::fits(stages_)) inside_.emplace();
+    return {};
 }
 
 Result<void> Messages::take_staging() {

@@ -2,6 +2,7 @@
 // staging are made once.
 #pragma once
 
+#include "backends/mpi/messages/inside_run.hpp"
 #include "backends/mpi/messages/reduce_groups.hpp"
 #include "backends/mpi/messages/run.hpp"
 #include "backends/mpi/shm/arena.hpp"
@@ -39,6 +40,15 @@ public:
     [[nodiscard]] Index staging_bytes() const;
     [[nodiscard]] std::string describe() const;
     [[nodiscard]] Result<std::unique_ptr<MessageBound>> bind(std::span<const Buffers> buffers);
+    /// True if the only array can move within one call, in the node.
+    [[nodiscard]] bool runs_inside() const { return inside_.has_value(); }
+    /// Binds the buffers of the next run_inside(). pre: runs_inside, and no memory is registered.
+    Result<void> bind_inside(const Buffers& buffers) {
+        return inside_->bind(stages_, order_, *setting_.arena, buffers);
+    }
+    Result<void> run_inside(const InsideRun::Agree& agree) {
+        return inside_->run(stages_, setting_.nodes->members.size(), agree);
+    }
 
     /// Adds the ranks that this rank exchanges messages with.
     void add_peers(std::set<int>& peers) const;
@@ -68,6 +78,7 @@ private:
     std::vector<Stage> stages_;        // one for each entry of order_
     std::vector<char> inside_stages_;  // 1: ranks of the node copy from each other in that stage
     Options inside_options_;           // with bounce buffers that fit the limit
+    std::optional<InsideRun> inside_;
     std::size_t steps_ = 0;
     Index part_bytes_max_ = 0;  // of MPI's own reductions
     Index sum_bytes_ = 0;       // of the slots for sums

@@ -132,7 +132,7 @@ Result<StageBuffers> bind_stage(const Stage& stage, std::span<const StageStep> s
     }
     for (const auto& sum : stage.sums) {
         const auto taken = [&](const StageStep& one) { return sum->takes(one.array); };
-        RESHARD_TRY(auto& addresses, bind(&sum->reached(), taken));
+        RESHARD_TRY(auto& addresses, bind(sum->reached(), taken));
         bound.sums.push_back(std::move(addresses));
     }
     return bound;

@@ -146,6 +146,14 @@ void Mailboxes::copy_own(const std::vector<const std::byte*>& sources, const std
 
 void Mailboxes::read(std::uint64_t run, const std::vector<std::byte*>& targets) {
     for (const Pair& pair : incoming_) pair.parts.unpack(pair.box(run), targets);
+    free(run);
+}
+
+void Mailboxes::find(std::uint64_t run, std::vector<const std::byte*>& messages) const {
+    for (const Pair& pair : incoming_) messages[pair.peer] = pair.box(run);
+}
+
+void Mailboxes::free(std::uint64_t run) {
     // The next messages go to the boxes of the run before, which peers that answer have read.
     for (const Pair& pair : outgoing_) expect_to_write(pair.box(run + 1), pair.box_bytes);
     if (unanswered_.empty()) return;

@@ -38,8 +38,11 @@ public:
     [[nodiscard]] bool all_have(std::uint64_t run, const Presence& own) const;
     /// Copies the parts that stay on this rank to the targets.
     void copy_own(const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets) const;
-    /// Copies the messages to the targets. pre: all messages of `run` have come.
+    /// Copies the messages to the targets, and frees the boxes. pre: all messages of `run` have come.
     void read(std::uint64_t run, const std::vector<std::byte*>& targets);
+    /// Sets the place of each sender to its message, in place of read(). Call free() after the last use.
+    void find(std::uint64_t run, std::vector<const std::byte*>& messages) const;
+    void free(std::uint64_t run);
 
 private:
     struct Pair {

@@ -120,17 +120,13 @@ void ShmCopyPlan::Paths::begin(std::size_t arrays, std::size_t ranks) {
 }
 
 ShmCopy::ShmCopy(ShmCopyPlan& plan, const ShmAddresses& buffers)
-    : ShmRun(*plan.signals_, buffers, ++plan.runs_, plan.is_small() ? Ranks() : plan.partners_),
+    : MailedRun(*plan.signals_, buffers, ++plan.runs_, plan.partners_, plan.mailboxes_ ? &*plan.mailboxes_ : nullptr),
       plan_(plan),
-      phase_(plan.is_small() ? Phase::sending : Phase::keeping),
       paths_(plan.paths_) {}
 
 Result<bool> ShmCopy::next(Slice most) {
+    if (is_mailed()) return next_by_mail(most);
     switch (phase_) {
-        case Phase::sending:
-        case Phase::sent:
-        case Phase::reading:
-            return next_of_small(most);
         case Phase::keeping: {
             RESHARD_CHECK(buffers_.kept(*plan_.arena_));
             has_own_ = is_only_pulled();
@@ -252,34 +248,9 @@ Result<bool> ShmCopy::resolve(std::size_t peer, std::size_t array) {
     return out != Way::bounce || in != Way::bounce;
 }
 
-void ShmCopy::send(const Presence& own) {
-    if (!std::ranges::all_of(plan_.mailboxes_->free_for(run_), &Signals::Wanted::there)) return;
-    plan_.mailboxes_->send(run_, buffers_.sources, own);
-    phase_ = Phase::sent;
-}
+void ShmCopy::while_on_their_way() { plan_.mailboxes_->copy_own(buffers_.sources, buffers_.targets); }
 
-bool ShmCopy::all_have(const Presence& own, std::chrono::microseconds most) {
-    return signals_.poll(plan_.mailboxes_->come_for(run_), Signals::Need::all, most) &&
-           plan_.mailboxes_->all_have(run_, own);
-}
-
-Result<bool> ShmCopy::next_of_small(Slice most) {
-    Mailboxes& mailboxes = *plan_.mailboxes_;
-    if (phase_ == Phase::sending) {
-        const auto free = waiting_.on(mailboxes.free_for(run_), Signals::Need::all, most);
-        if (!free || !*free) return free;
-        send({});
-    }
-    if (phase_ == Phase::sent) {
-        mailboxes.copy_own(buffers_.sources, buffers_.targets);  // while the messages of the peers are on their way
-        phase_ = Phase::reading;
-    }
-    const auto come = waiting_.on(mailboxes.come_for(run_), Signals::Need::all, most);
-    if (!come || !*come) return come;
-    mailboxes.read(run_, buffers_.targets);
-    end();
-    return true;
-}
+void ShmCopy::read() { plan_.mailboxes_->read(run_, buffers_.targets); }
 
 void ShmCopy::push() {
     for (std::size_t array = 0; array < plan_.arrays_.size(); ++array)

@@ -6,9 +6,7 @@
 
 #include <optional>
 
-#include "backends/mpi/base/board.hpp"
 #include "backends/mpi/shm/bounce_buffers.hpp"
-#include "backends/mpi/shm/mailboxes.hpp"
 #include "backends/mpi/shm/registry.hpp"
 #include "backends/mpi/shm/shm_run.hpp"
 #include "reshard/backends/mpi.hpp"
@@ -87,16 +85,12 @@ private:
     std::uint64_t runs_ = 0;
 };
 
-class ShmCopy final : public ShmRun, public Carrier {
+class ShmCopy final : public MailedRun {
 public:
     ShmCopy(ShmCopyPlan& plan, const ShmAddresses& buffers);
 
-    /// Sends the messages of a small list unless it must wait for a peer. Writes no target. pre: the plan is small.
-    void send(const Presence& own) override;
-    [[nodiscard]] bool all_have(const Presence& own, std::chrono::microseconds most) override;
-
 private:
-    enum class Phase { keeping, entering, staging, leaving, sending, sent, reading };
+    enum class Phase { keeping, entering, staging, leaving };
 
     Result<bool> next(Slice most) override;
     Result<void> resolve();
@@ -105,13 +99,14 @@ private:
     [[nodiscard]] bool is_only_pulled() const;
     void remember();
     Result<bool> resolve(std::size_t peer, std::size_t array);  // true if one of the two reads or writes the other's
-    Result<bool> next_of_small(Slice most);
+    void while_on_their_way() override;
+    void read() override;
     void push();
     Result<void> sweep();
     void count_bounced() const;
 
     ShmCopyPlan& plan_;
-    Phase phase_;
+    Phase phase_ = Phase::keeping;
     bool has_own_ = false;  // the parts that stay on this rank are copied
     ShmCopyPlan::Paths& paths_;
 };

@@ -78,7 +78,7 @@ bool ShmReducePlan::takes(std::size_t array) const {
 }
 
 std::string ShmReducePlan::describe() const {
-    if (at_once_) return fmt::format("sums through bounce buffers of {} bytes at once", bounce_bytes());
+    if (is_small()) return fmt::format("sums at once through mailboxes of {} bytes", bounce_bytes());
     return fmt::format("sums in one pass through shared memory ({}; bounce buffers of {} bytes for unregistered ones)",
                        store_ == Store::streaming ? "non-temporal stores" : "cached stores", bounce_bytes());
 }
@@ -93,10 +93,18 @@ Result<std::unique_ptr<ShmReducePlan>> ShmReducePlan::make(MPI_Comm communicator
     for (std::size_t rank = 0; rank < plan->ranks_; ++rank) {
         if (rank != plan->rank_) plan->others_.push_back(rank);
     }
+    plan->sources_.resize(plan->ranks_);
+    plan->targets_.resize(plan->ranks_);
     const auto add = [&](const PeerRegions& parts) { return plan->add_arrays(parts, steps); };
     RESHARD_CHECK(all_succeeded(communicator, exchange_parts(communicator, steps).and_then(add), steps.size()));
     RESHARD_ASSIGN(plan->signals_, Signals::make(communicator, arena, signal_addresses(steps.size()), timeout));
-    RESHARD_CHECK(plan->make_bounce_buffers(communicator, bounce_bytes));
+    RESHARD_CHECK(plan->choose(communicator, bounce_bytes));
+    if (plan->is_small()) {
+        RESHARD_CHECK(plan->mailboxes_->make(communicator, *plan->signals_, *arena, plan->mailed_));
+    } else {
+        RESHARD_CHECK(plan->make_bounce_buffers(communicator));
+    }
+    for (Array& array : plan->arrays_) plan->add_folds(array);
     return plan;
 }
 
@@ -119,6 +127,7 @@ Result<void> ShmReducePlan::add_arrays(const PeerRegions& parts, std::span<const
         for (const Transfer& send : schedule.sends) {
             if (count(send.box) == 0) continue;
             const PeerRegion& part = sent();
+            mailed_.sends.push_back({i, part.peer, part.source, packed_region(send.box, size_of(array.dtype))});
             Taker& taker = array.takers[part.peer];
             taker.boxes.push_back(send.box);
             taker.summands.push_back(part.source);
@@ -129,7 +138,11 @@ Result<void> ShmReducePlan::add_arrays(const PeerRegions& parts, std::span<const
             if (count(receive.box) == 0) continue;
             const PeerRegion& part = static_cast<std::size_t>(receive.peer) == rank_ ? kept() : received();
             array.summands[part.peer].push_back(part.source);
-            if (part.peer != rank_) continue;
+            if (part.peer != rank_) {
+                const Region packed = packed_region(receive.box, size_of(array.dtype));
+                mailed_.receives.push_back({i, part.peer, packed, packed});
+                continue;
+            }
             own.boxes.push_back(receive.box);
             own.summands.push_back(part.source);
             own.targets.push_back(part.target);
@@ -137,7 +150,6 @@ Result<void> ShmReducePlan::add_arrays(const PeerRegions& parts, std::span<const
         const auto summands = summands_of(schedule);
         if (summands) array.order.assign(summands->ranks.begin(), summands->ranks.end());
         RESHARD_CHECK(fits(array));
-        add_folds(array);
         add_reached(array);
         arrays_.push_back(std::move(array));
     }
@@ -157,22 +169,34 @@ Result<void> ShmReducePlan::fits(const Array& array) const {
                                            array.array, array.step + 1));
 }
 
+// The summands of a small sum lie in the messages, one after the other.
 void ShmReducePlan::add_folds(Array& array) const {
     const Taker& own = array.takers[rank_];
+    const bool shares = array.for_all && !is_small();
+    std::vector<Index> used(ranks_, 0);
+    for (const PeerRegion& part : mailed_.receives) {
+        if (part.array < array.array) used[part.peer] = place_of(part, used[part.peer]) + sent_bytes(part);
+    }
     for (std::size_t i = 0; i < own.boxes.size(); ++i) {
         const Box& box = own.boxes[i];
+        const Index element_bytes = size_of(array.dtype);
         const Box part =
-            array.for_all ? share_of(box, size_of(array.dtype), static_cast<Index>(rank_), static_cast<Index>(ranks_))
-                          : box;
+            shares ? share_of(box, element_bytes, static_cast<Index>(rank_), static_cast<Index>(ranks_)) : box;
         if (count(part) == 0) continue;
         std::vector<MultiReduce::Operand> summands;
-        for (const std::size_t rank : array.order)
-            summands.push_back({rank, within(array.summands[rank][i], box, part)});
+        for (const std::size_t rank : array.order) {
+            if (rank == rank_ || !is_small()) {
+                summands.push_back({rank, within(array.summands[rank][i], box, part)});
+                continue;
+            }
+            const Index place = up_to(used[rank], element_bytes);
+            summands.push_back({rank, packed_region(box, element_bytes, place)});
+            used[rank] = place + count(box) * element_bytes;
+        }
         std::vector<MultiReduce::Operand> targets;
         for (std::size_t k = 0; k < ranks_; ++k) {
             const std::size_t rank = (rank_ + k) % ranks_;  // own target first: the others most likely lie the same way
-            if (rank == rank_ || array.for_all)
-                targets.push_back({rank, within(array.takers[rank].targets[i], box, part)});
+            if (rank == rank_ || shares) targets.push_back({rank, within(array.takers[rank].targets[i], box, part)});
         }
         array.folds.emplace_back(array.dtype, array.combine, summands, targets);
     }
@@ -194,33 +218,37 @@ void ShmReducePlan::add_reached(const Array& array) {
     }
 }
 
-// Non-temporal stores win if the ranks touch more than the cache that they share can hold. Going through the bounce
-// buffers at once, with each rank adding up for itself, wins if reading everything is cheaper than a second barrier.
+// Non-temporal stores win if the ranks touch more than the cache that they share can hold. Mailboxes, with each rank
+// adding up for itself, win if reading everything is cheaper than a second barrier.
 Result<void> ShmReducePlan::choose(MPI_Comm communicator, Index bounce_bytes) {
     Index scattered = 0;
     Index for_all = 0;
     for (const Array& array : arrays_) {
         (array.for_all ? for_all : scattered) += bytes_of(array.takers[rank_].boxes, array.dtype);
     }
+    const bool fits = Mailboxes::bytes(mailed_.receives, ranks_) <= bounce_bytes;
     RESHARD_TRY(const auto& least,
-                reduced(communicator, std::array<Index, 3>{bounce_bytes, -scattered, -for_all}, MPI_INT64_T, MPI_MIN));
+                reduced(communicator, std::array<Index, 4>{bounce_bytes, -scattered, -for_all, fits ? 1 : 0},
+                        MPI_INT64_T, MPI_MIN));
     const auto ranks = static_cast<Index>(ranks_);
     const Index others = ranks - 1;
     const Index taken = -least[1] - least[2];
     const Index touched = taken - ranks * least[1] - least[2];  // bytes that each rank writes and reads
     store_ = store_for(touched * ranks / 2);                    // about half of it is written
     if (others == 0) return {};
-    at_once_ = taken <= signals_->barrier_bytes() / ranks && 2 * others * up_to(taken, line_bytes) <= least[0];
-    const Index slots = others * (!at_once_ && least[2] < 0 ? 2 : 1);
-    const Index wanted = at_once_ ? taken : std::max(-least[1], ceil_divide(-least[2], ranks));
+    if (taken <= signals_->barrier_bytes() / ranks && least[3] != 0) {
+        mailboxes_.emplace();
+        return {};
+    }
+    const Index slots = others * (least[2] < 0 ? 2 : 1);
+    const Index wanted = std::max(-least[1], ceil_divide(-least[2], ranks));
     const Index granted = least[0] / 2 / slots / line_bytes * line_bytes;
     slot_bytes_ = std::min(std::max(granted, line_bytes), up_to(wanted, line_bytes));
     half_bytes_ = slots * slot_bytes_;
     return {};
 }
 
-Result<void> ShmReducePlan::make_bounce_buffers(MPI_Comm communicator, Index bounce_bytes) {
-    RESHARD_CHECK(choose(communicator, bounce_bytes));
+Result<void> ShmReducePlan::make_bounce_buffers(MPI_Comm communicator) {
     const auto taken = half_bytes_ > 0 ? signals_->take(2 * half_bytes_) : Address{};
     RESHARD_TRY(const auto& places, gathered(communicator, taken.value_or(Address{})));
     const auto reach_all = [&](const Address&) -> Result<void> {
@@ -254,7 +282,7 @@ void ShmReducePlan::deal(const std::vector<char>& staged) {
         std::size_t slot = 0;
         Index used = 0;
         for (std::size_t i = 0; i < arrays_.size(); ++i) {
-            if (staged_[i] == 0 || goes_back(arrays_[i]) != back) continue;
+            if (staged_[i] == 0 || arrays_[i].for_all != back) continue;
             for (Piece& piece : cut(arrays_[i], taker)) {
                 const Index bytes = up_to(count(piece.box) * size_of(arrays_[i].dtype), aligned_bytes);
                 if (used + bytes > slot_bytes_) {
@@ -267,7 +295,7 @@ void ShmReducePlan::deal(const std::vector<char>& staged) {
                 const std::size_t round = first + slot / in_turn;
                 rounds_.resize(std::max(rounds_.size(), round + 1));
                 rounds_[round].for_all = back;
-                rounds_[round].pieces.push_back(std::move(piece));
+                add_piece(rounds_[round], piece);
             }
         }
     };
@@ -275,13 +303,36 @@ void ShmReducePlan::deal(const std::vector<char>& staged) {
     deal_to(rounds_.size(), ranks_, rank_, true);
 }
 
+// What this rank does with a piece. If all want the sum, the rank that adds up writes it back to all others.
+void ShmReducePlan::add_piece(Round& round, const Piece& piece) const {
+    const Array& array = *piece.array;
+    const Taker& taker = array.takers[piece.taker];
+    const auto inside = [&](const Region& region) { return within(region, taker.boxes[piece.number], piece.box); };
+    if (piece.taker != rank_) {
+        round.fills.push_back({array.array, piece.taker,
+                               BoxCopy(inside(taker.summands[piece.number]), slot(piece, rank_, piece.taker, false))});
+        if (!round.for_all) return;
+        const Region target = inside(array.takers[rank_].targets[piece.number]);
+        round.landings.push_back({array.array, rank_, BoxCopy(slot(piece, piece.taker, rank_, true), target)});
+        return;
+    }
+    std::vector<MultiReduce::Operand> summands;
+    for (const std::size_t rank : array.order) {
+        summands.push_back(
+            {rank, rank == rank_ ? inside(taker.summands[piece.number]) : slot(piece, rank, rank_, false)});
+    }
+    std::vector<MultiReduce::Operand> targets = {{rank_, inside(taker.targets[piece.number])}};
+    for (std::size_t rank = 0; rank < ranks_ && round.for_all; ++rank) {
+        if (rank != rank_) targets.push_back({rank, slot(piece, rank_, rank, true)});
+    }
+    round.sums.push_back({array.array, MultiReduce(array.dtype, array.combine, summands, targets)});
+}
+
 // The place of a piece in the bounce buffer of `owner`. Another rank writes it: its summand, or with `back` the sum.
-Region ShmReducePlan::slot(const Piece& piece, std::size_t writer, std::size_t owner, std::size_t half,
-                           bool back) const {
+Region ShmReducePlan::slot(const Piece& piece, std::size_t writer, std::size_t owner, bool back) const {
     const std::size_t number = (writer < owner ? writer : writer - 1) + (back ? ranks_ - 1 : 0);
-    return packed_region(
-        piece.box, size_of(piece.array->dtype),
-        static_cast<Index>(half) * half_bytes_ + static_cast<Index>(number) * slot_bytes_ + piece.offset);
+    return packed_region(piece.box, size_of(piece.array->dtype),
+                         static_cast<Index>(number) * slot_bytes_ + piece.offset);
 }
 
 }  // namespace reshard::mpi

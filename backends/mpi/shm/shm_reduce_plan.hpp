@@ -1,10 +1,12 @@
 // Reductions among the ranks of one node, without messages. Every rank reads its peers' summands in place and adds them
 // into its own target, in the order of the schedule. If all ranks want the sum, each rank adds up its share and writes
-// it into all targets, so that each summand is read once. Summands that peers do not reach go through bounce buffers in
-// pieces. Each rank writes a piece into the bounce buffer of the rank that adds it up. If all want the sum, that rank
-// writes the sum back into the bounce buffers of all others.
+// it into all targets, so that each summand is read once. Small summands go through mailboxes, with one meeting, and
+// each rank adds up for itself. Other summands that peers do not reach go through bounce buffers in pieces. Each rank
+// writes a piece into the bounce buffer of the rank that adds it up. If all want the sum, that rank writes the sum back
+// into the bounce buffers of all others.
 #pragma once
 
+#include "backends/mpi/shm/mailboxes.hpp"
 #include "backends/mpi/shm/peer_regions.hpp"
 #include "backends/mpi/shm/signals.hpp"
 #include "src/copy/multi_reduce.hpp"
@@ -42,7 +44,9 @@ public:
     [[nodiscard]] bool takes(std::size_t array) const;
     [[nodiscard]] Arena& arena() const { return *arena_; }
     /// The regions that peers read of registered sources and, if all ranks want the sum, write of registered targets.
-    [[nodiscard]] const PeerRegions& reached() const { return reached_; }
+    /// Null if peers reach neither.
+    [[nodiscard]] const PeerRegions* reached() const { return is_small() ? nullptr : &reached_; }
+    [[nodiscard]] bool is_small() const { return mailboxes_.has_value(); }
     [[nodiscard]] Signals& signals() const { return *signals_; }
 
 private:
@@ -62,7 +66,7 @@ private:
         std::vector<std::size_t> order;             // of the summands; empty if this rank takes nothing
         std::vector<Taker> takers;                  // per rank
         std::vector<std::vector<Region>> summands;  // per rank: its summands of the boxes that this rank takes
-        std::vector<MultiReduce> folds;             // over memory that all ranks reach
+        std::vector<MultiReduce> folds;             // over memory that all ranks reach, or over messages
     };
     // A piece of a sum in the bounce buffers: `box` of the taker's box `number`, at `offset` in its slots.
     struct Piece {
@@ -72,8 +76,21 @@ private:
         Box box;
         Index offset;
     };
+    // The copy of a piece into the bounce buffer of another rank, or from this rank's bounce buffer into its target.
+    struct PieceCopy {
+        std::size_t array;  // in the list
+        std::size_t rank;
+        BoxCopy copy;
+    };
+    struct PieceSum {
+        std::size_t array;
+        MultiReduce fold;  // memory is the source or the target of this rank, and the bounce buffers of others
+    };
+    // All places are in the first half of the bounce buffers.
     struct Round {
-        std::vector<Piece> pieces;
+        std::vector<PieceCopy> fills;
+        std::vector<PieceSum> sums;
+        std::vector<PieceCopy> landings;
         bool for_all = false;
     };
 
@@ -81,14 +98,13 @@ private:
     Result<void> add_arrays(const PeerRegions& parts, std::span<const ArrayStep> steps);
     Result<void> fits(const Array& array) const;
     void add_folds(Array& array) const;
+    void add_piece(Round& round, const Piece& piece) const;
     void add_reached(const Array& array);
-    Result<void> make_bounce_buffers(MPI_Comm communicator, Index bounce_bytes);
+    Result<void> make_bounce_buffers(MPI_Comm communicator);
     Result<void> choose(MPI_Comm communicator, Index bounce_bytes);
     void deal(const std::vector<char>& staged);
     [[nodiscard]] std::vector<Piece> cut(const Array& array, std::size_t taker) const;
-    [[nodiscard]] bool goes_back(const Array& array) const { return array.for_all && !at_once_; }
-    [[nodiscard]] Region slot(const Piece& piece, std::size_t writer, std::size_t owner, std::size_t half,
-                              bool back) const;
+    [[nodiscard]] Region slot(const Piece& piece, std::size_t writer, std::size_t owner, bool back) const;
 
     std::shared_ptr<Arena> arena_;
     std::unique_ptr<Signals> signals_;
@@ -97,14 +113,17 @@ private:
     std::vector<std::size_t> others_;
     std::vector<Array> arrays_;
     PeerRegions reached_;
+    PeerRegions mailed_;                      // the summands as messages hold them
+    std::optional<Mailboxes> mailboxes_;      // all goes through them
     std::vector<std::byte*> bounce_buffers_;  // of all ranks
     Views views_;
     Index slot_bytes_ = 0;
     Index half_bytes_ = 0;  // of a bounce buffer: slots for summands, and for sums that come back
     Store store_ = Store::cached;
-    bool at_once_ = false;  // through bounce buffers, with no barrier before
     std::vector<char> staged_;
-    std::vector<Round> rounds_;  // of the staged arrays
+    std::vector<Round> rounds_;              // of the staged arrays
+    std::vector<const std::byte*> sources_;  // room for a run, per rank
+    std::vector<std::byte*> targets_;
     std::uint64_t runs_ = 0;
     std::uint64_t turns_ = 0;  // of all finished runs
 };

@@ -4,15 +4,8 @@
 namespace reshard::mpi {
 
 ShmReduceRun::ShmReduceRun(ShmReducePlan& plan, const ShmAddresses& buffers)
-    : ShmRun(*plan.signals_, buffers, ++plan.runs_, plan.at_once_ ? Ranks() : plan.others_), plan_(plan) {}
-
-const std::byte* ShmReduceRun::own_source(const ShmReducePlan::Array& array) const {
-    return buffers_.buffers[array.array].source.data();
-}
-
-std::byte* ShmReduceRun::own_target(const ShmReducePlan::Array& array) const {
-    return buffers_.buffers[array.array].target.data();
-}
+    : MailedRun(*plan.signals_, buffers, ++plan.runs_, plan.others_, plan.mailboxes_ ? &*plan.mailboxes_ : nullptr),
+      plan_(plan) {}
 
 // No rank waits for room in a bounce buffer. A rank that has filled the round before has emptied the half of the round
 // before that, and all ranks waited for that.
@@ -21,6 +14,7 @@ Result<bool> ShmReduceRun::next(Slice most) {
         if (there && *there) go_on();
         return there;
     };
+    if (is_mailed()) return next_by_mail(most);
     switch (phase_) {
         case Phase::entering:
             return enter(most);
@@ -43,13 +37,11 @@ Result<bool> ShmReduceRun::next(Slice most) {
 // All ranks decide from the same addresses, so they agree on the arrays that all reach.
 Result<bool> ShmReduceRun::enter(Slice most) {
     RESHARD_CHECK(buffers_.kept(*plan_.arena_));
-    if (!plan_.at_once_) {
-        const auto there = wait(&SignalLine::entered, run_, plan_.others_, most);
-        if (!there || !*there) return there;
-    }
+    const auto there = wait(&SignalLine::entered, run_, plan_.others_, most);
+    if (!there || !*there) return there;
     std::vector<char> staged;
     for (ShmReducePlan::Array& array : plan_.arrays_) {
-        staged.push_back(plan_.at_once_ || !reached_by_all(array) ? 1 : 0);
+        staged.push_back(reached_by_all(array) ? 0 : 1);
         if (staged.back() != 0) continue;
         direct_ = true;
         for (std::size_t i = 0; array.for_all && i < plan_.others_.size(); ++i) {
@@ -75,57 +67,51 @@ Result<void> ShmReduceRun::add_directly(ShmReducePlan::Array& array) {
     std::vector<std::byte*> targets(plan_.ranks_, nullptr);
     for (std::size_t rank = 0; rank < plan_.ranks_; ++rank) {
         if (rank == plan_.rank_) {
-            sources[rank] = own_source(array);
-            targets[rank] = own_target(array);
+            sources[rank] = buffers_.sources[array.array];
+            targets[rank] = buffers_.targets[array.array];
             continue;
         }
         RESHARD_ASSIGN(sources[rank], reach(*plan_.arena_, rank, 2 * array.array, array.step, views_));
         if (!array.for_all) continue;
         RESHARD_ASSIGN(targets[rank], reach(*plan_.arena_, rank, 2 * array.array + 1, array.step, views_));
     }
-    for (const MultiReduce& fold : array.folds) fold.run(sources, targets, plan_.store_);
+    for (MultiReduce& fold : array.folds) fold.run(sources, targets, plan_.store_);
     return {};
 }
 
 // Turns keep counting over all runs, two for each round. Every rank has the same number of rounds.
 std::uint64_t ShmReduceRun::turn_of(bool added) const { return plan_.turns_ + 2 * round_ + (added ? 2 : 1); }
 
-// Runs of one round use the halves in turn too, so they follow each other without a barrier.
-std::size_t ShmReduceRun::half() const { return (plan_.at_once_ ? run_ : round_) % 2; }
+std::byte* ShmReduceRun::bounce_buffer(std::size_t rank) const {
+    return plan_.bounce_buffers_[rank] + static_cast<Index>(round_ % 2) * plan_.half_bytes_;
+}
+
+void ShmReduceRun::read() {
+    std::vector<const std::byte*>& sources = plan_.sources_;
+    plan_.mailboxes_->find(run_, sources);
+    for (ShmReducePlan::Array& array : plan_.arrays_) {
+        sources[plan_.rank_] = buffers_.sources[array.array];
+        plan_.targets_[plan_.rank_] = buffers_.targets[array.array];
+        for (MultiReduce& fold : array.folds) fold.run(sources, plan_.targets_, Store::cached);
+    }
+    plan_.mailboxes_->free(run_);
+}
 
 void ShmReduceRun::fill() {
-    for (const ShmReducePlan::Piece& piece : round().pieces) {
-        if (piece.taker == plan_.rank_) continue;
-        const ShmReducePlan::Taker& taker = piece.array->takers[piece.taker];
-        const Region source = within(taker.summands[piece.number], taker.boxes[piece.number], piece.box);
-        BoxCopy(source, plan_.slot(piece, plan_.rank_, piece.taker, half(), false))
-            .run(own_source(*piece.array), plan_.bounce_buffers_[piece.taker]);
-    }
+    for (const auto& [array, rank, copy] : round().fills) copy.run(buffers_.sources[array], bounce_buffer(rank));
     say(&SignalLine::turn, turn_of(false), plan_.others_);
     phase_ = Phase::adding;
 }
 
 void ShmReduceRun::add() {
-    const std::size_t own = plan_.rank_;
-    for (const ShmReducePlan::Piece& piece : round().pieces) {
-        if (piece.taker != own) continue;
-        const ShmReducePlan::Taker& taker = piece.array->takers[own];
-        const auto inside = [&](const Region& region) { return within(region, taker.boxes[piece.number], piece.box); };
-        std::vector<MultiReduce::Operand> summands;
-        for (const std::size_t rank : piece.array->order) {
-            summands.push_back({rank, rank == own ? inside(taker.summands[piece.number])
-                                                  : plan_.slot(piece, rank, own, half(), false)});
-        }
-        std::vector<MultiReduce::Operand> targets = {{own, inside(taker.targets[piece.number])}};
-        for (std::size_t rank = 0; rank < plan_.ranks_ && round().for_all; ++rank) {
-            if (rank != own) targets.push_back({rank, plan_.slot(piece, own, rank, half(), true)});
-        }
-        std::vector<const std::byte*> from(plan_.ranks_, plan_.bounce_buffers_[own]);
-        from[own] = own_source(*piece.array);
-        std::vector<std::byte*> to = plan_.bounce_buffers_;
-        to[own] = own_target(*piece.array);
-        MultiReduce(piece.array->dtype, piece.array->combine, summands, targets)
-            .run(from, to, round().for_all ? Store::cached : plan_.store_);
+    for (std::size_t rank = 0; rank < plan_.ranks_; ++rank) {
+        plan_.sources_[rank] = bounce_buffer(plan_.rank_);
+        plan_.targets_[rank] = bounce_buffer(rank);
+    }
+    for (auto& [array, fold] : round().sums) {
+        plan_.sources_[plan_.rank_] = buffers_.sources[array];
+        plan_.targets_[plan_.rank_] = buffers_.targets[array];
+        fold.run(plan_.sources_, plan_.targets_, round().for_all ? Store::cached : plan_.store_);
     }
     if (round().for_all) {
         say(&SignalLine::turn, turn_of(true), plan_.others_);
@@ -137,13 +123,8 @@ void ShmReduceRun::add() {
 }
 
 void ShmReduceRun::land() {
-    for (const ShmReducePlan::Piece& piece : round().pieces) {
-        if (piece.taker == plan_.rank_) continue;
-        const ShmReducePlan::Taker& own = piece.array->takers[plan_.rank_];
-        const Region target = within(own.targets[piece.number], own.boxes[piece.number], piece.box);
-        BoxCopy(plan_.slot(piece, piece.taker, plan_.rank_, half(), true), target)
-            .run(plan_.bounce_buffers_[plan_.rank_], own_target(*piece.array), plan_.store_);
-    }
+    for (const auto& [array, rank, copy] : round().landings)
+        copy.run(bounce_buffer(rank), buffers_.targets[array], plan_.store_);
     ++round_;
     phase_ = Phase::filling;
 }

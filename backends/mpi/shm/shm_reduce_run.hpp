@@ -6,7 +6,7 @@
 
 namespace reshard::mpi {
 
-class ShmReduceRun final : public ShmRun {
+class ShmReduceRun final : public MailedRun {
 public:
     ShmReduceRun(ShmReducePlan& plan, const ShmAddresses& buffers);
 
@@ -15,6 +15,7 @@ private:
 
     Result<bool> next(Slice most) override;
     Result<bool> enter(Slice most);
+    void read() override;
     void fill();
     void add();
     void land();
@@ -22,10 +23,8 @@ private:
     [[nodiscard]] bool reached_by_all(const ShmReducePlan::Array& array) const;
     Result<void> add_directly(ShmReducePlan::Array& array);
     [[nodiscard]] std::uint64_t turn_of(bool added) const;
-    [[nodiscard]] const ShmReducePlan::Round& round() const { return plan_.rounds_[round_]; }
-    [[nodiscard]] std::size_t half() const;
-    [[nodiscard]] const std::byte* own_source(const ShmReducePlan::Array& array) const;
-    [[nodiscard]] std::byte* own_target(const ShmReducePlan::Array& array) const;
+    [[nodiscard]] ShmReducePlan::Round& round() const { return plan_.rounds_[round_]; }
+    [[nodiscard]] std::byte* bounce_buffer(std::size_t rank) const;  // the half of this round
 
     ShmReducePlan& plan_;
     Phase phase_ = Phase::entering;

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+
+#include "src/base/interrupt.hpp"
+#include "src/base/try.hpp"
 
 namespace reshard::mpi {
 
@@ -55,6 +59,41 @@ Result<bool> ShmRun::advance(Slice most) {
         }
         if (!*moved) return false;
     }
+    return true;
+}
+
+Result<void> ShmRun::finish() {
+    for (bool over = false; !over;) {
+        RESHARD_ASSIGN(over, advance(long_slice));
+        if (!over && Interrupt::raised()) return fail(Code::backend, Interrupt::words);
+    }
+    return {};
+}
+
+void MailedRun::send(const Presence& own) {
+    if (!std::ranges::all_of(mailboxes_->free_for(run_), &Signals::Wanted::there)) return;
+    mailboxes_->send(run_, buffers_.sources, own);
+    mail_ = Mail::sent;
+}
+
+bool MailedRun::all_have(const Presence& own, std::chrono::microseconds most) {
+    return signals_.poll(mailboxes_->come_for(run_), Signals::Need::all, most) && mailboxes_->all_have(run_, own);
+}
+
+Result<bool> MailedRun::next_by_mail(Slice most) {
+    if (mail_ == Mail::sending) {
+        const auto free = waiting_.on(mailboxes_->free_for(run_), Signals::Need::all, most);
+        if (!free || !*free) return free;
+        send({});
+    }
+    if (mail_ == Mail::sent) {
+        while_on_their_way();
+        mail_ = Mail::reading;
+    }
+    const auto come = waiting_.on(mailboxes_->come_for(run_), Signals::Need::all, most);
+    if (!come || !*come) return come;
+    read();
+    end();
     return true;
 }
 

@@ -2,6 +2,8 @@
 // waits until its peers are as far.
 #pragma once
 
+#include "backends/mpi/base/board.hpp"
+#include "backends/mpi/shm/mailboxes.hpp"
 #include "backends/mpi/shm/shm_addresses.hpp"
 #include "backends/mpi/shm/signals.hpp"
 
@@ -12,6 +14,8 @@ class ShmRun {
 public:
     /// False while it waits for a peer; true when it is over.
     Result<bool> advance(Slice most);
+    /// Advances to the end. An interrupt ends the wait.
+    Result<void> finish();
 
 protected:
     using Ranks = std::span<const std::size_t>;
@@ -45,6 +49,32 @@ protected:
 private:
     std::vector<RegisteredPages::Use> uses_;
     bool over_ = false;
+};
+
+/// A run whose messages may go through mailboxes. Then it is one meeting.
+class MailedRun : public ShmRun, public Carrier {
+public:
+    /// Sends the messages unless it must wait for a peer. Writes no target. pre: there are mailboxes.
+    void send(const Presence& own) override;
+    [[nodiscard]] bool all_have(const Presence& own, std::chrono::microseconds most) override;
+
+protected:
+    /// `mailboxes` is null if the data go another way. Then the run wakes `partners` when it begins.
+    MailedRun(Signals& signals, const ShmAddresses& buffers, std::uint64_t run, Ranks partners, Mailboxes* mailboxes)
+        : ShmRun(signals, buffers, run, mailboxes != nullptr ? Ranks() : partners), mailboxes_(mailboxes) {}
+    ~MailedRun() override = default;
+
+    [[nodiscard]] bool is_mailed() const { return mailboxes_ != nullptr; }
+    /// In place of next(), if there are mailboxes.
+    Result<bool> next_by_mail(Slice most);
+    virtual void while_on_their_way() {}  ///< the peers' messages
+    virtual void read() = 0;              ///< all messages, which have come
+
+private:
+    enum class Mail { sending, sent, reading };
+
+    Mailboxes* mailboxes_;
+    Mail mail_ = Mail::sending;
 };
 
 }  // namespace reshard::mpi

@@ -1,5 +1,6 @@
 // Small moves and fills of halos that are known allocate nothing, since an allocation takes about as long as the move.
 // A kept executor binds other buffers in place, also registered ones.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -10,6 +11,7 @@
 #include "reshard/backends/mpi.hpp"
 #include "reshard/halo/exchange.hpp"
 #include "reshard/redistribute.hpp"
+#include "reshard/text.hpp"
 #include "support/allocations.hpp"
 #include "support/world.hpp"
 
@@ -67,6 +69,33 @@ TEST(Allocations, AKnownSmallMoveMakesNoObjects) {
     EXPECT_EQ(counted_allocations(), 0);
     ASSERT_TRUE(moved) << moved.error().message;
     EXPECT_TRUE(right(out, width, 9));
+}
+
+// The same of sums, and of a plan of two steps with a workspace.
+TEST(Allocations, AKnownSmallSumMakesNoObjects) {
+    if (world_size_of() == 1) GTEST_SKIP() << "nothing is added up";
+    const auto backend = mpi::make_backend(MPI_COMM_WORLD).value();
+    const Mesh mesh{{"ranks", world_size_of()}};
+    const auto layout = [&](const char* text) {
+        return parse_layout(mesh, fmt::format(fmt::runtime(text), 3 * world_size_of())).value();
+    };
+    const Layout summands = layout("f64[{}]{{U:ranks}}");
+    const Layout sum = layout("f64[{}]");
+    std::vector<double> in(tile_count(summands, world_rank()));
+    std::vector<double> out(tile_count(sum, world_rank()));
+    const auto expect_none = [&](double value, const auto& run) {
+        for (int call = 0; call < 3; ++call) ASSERT_TRUE(run());
+        std::ranges::fill(in, value);
+        count_allocations();
+        const Result<void> moved = run();
+        EXPECT_EQ(counted_allocations(), 0);
+        ASSERT_TRUE(moved) << moved.error().message;
+        EXPECT_EQ(out, std::vector<double>(out.size(), value * static_cast<double>(world_size_of())));
+    };
+    expect_none(7, [&] { return redistribute(*backend, summands, sum, in, out); });
+    const Plan plan{summands, sum, {{StepKind::reduce_scatter, layout("f64[{}@ranks]")}, {StepKind::all_gather, sum}}};
+    Executor executor = Executor::prepare(judge(plan, backend->capabilities()), *backend).value();
+    expect_none(9, [&] { return executor.run(in, out); });
 }
 
 // A fill within one call makes no ticket and binds nothing: through mailboxes, and where ranks read each other's

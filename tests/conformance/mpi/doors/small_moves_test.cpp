@@ -1,5 +1,6 @@
 // Small moves in a node send their data together with the mark that they have come. Ranks that only send, or only
 // receive, must not mix two runs, however slow a rank is.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <mpi.h>
 #include <sched.h>
@@ -10,6 +11,7 @@
 
 #include "reshard/backends/mpi.hpp"
 #include "reshard/redistribute.hpp"
+#include "reshard/text.hpp"
 #include "support/world.hpp"
 
 namespace reshard {
@@ -67,6 +69,80 @@ TEST(SmallMoves, RunsOfSlowRanksAreNotMixed) {
             ASSERT_EQ(out, values(target, run)) << "run " << run;
             dawdle(random);
         }
+    }
+    clear(*backend);
+}
+
+// Sums through mailboxes, bounce buffers and shared memory, and plans of several steps, in buffers that change.
+TEST(SmallMoves, SumsOfSlowRanksAreNotMixed) {
+    if (world_size_of() == 1) GTEST_SKIP() << "nothing is added up";
+    const auto backend = mpi::make_backend(MPI_COMM_WORLD).value();
+    std::mt19937_64 random(static_cast<std::uint64_t>(world_rank()));
+    const Index ranks = world_size_of();
+    for (const auto& [count, runs] : {std::pair<Index, int>{3 * ranks, 300}, {30'000 * ranks, 8}}) {
+        const auto layout = [&](const char* text) {
+            return parse_layout({{"ranks", ranks}}, fmt::format(fmt::runtime(text), count)).value();
+        };
+        const Layout summands = layout("i64[{}]{{U:ranks}}");
+        const Layout scattered = layout("i64[{}@ranks]");
+        const Layout sum = layout("i64[{}]");
+        const std::vector<Plan> plans = {
+            {summands, sum, {{StepKind::all_reduce, sum}}},
+            {summands, scattered, {{StepKind::reduce_scatter, scattered}}},
+            {summands, sum, {{StepKind::reduce_scatter, scattered}, {StepKind::all_gather, sum}}},
+            {summands, scattered, {{StepKind::all_reduce, sum}, {StepKind::slice, scattered}}}};
+        for (const Plan& plan : plans) {
+            Executor executor = Executor::prepare(judge(plan, backend->capabilities()), *backend).value();
+            const std::size_t own = tile_count(plan.target, world_rank());
+            const auto memory = backend->allocate(8 * (count + static_cast<Index>(own))).value();
+            const std::span all(reinterpret_cast<std::int64_t*>(memory->bytes().data()),
+                                static_cast<std::size_t>(count) + own);
+            const Index first = tile(plan.target, world_rank())[0].at(0);
+            std::vector<std::int64_t> in(static_cast<std::size_t>(count));
+            std::vector<std::int64_t> out(own);
+            for (int run = 0; run < runs; ++run) {
+                const bool shared = run % 7 > 4;
+                const std::span source = shared ? all.first(in.size()) : std::span(in);
+                const std::span target = shared ? all.last(own) : std::span(out);
+                for (std::size_t i = 0; i < source.size(); ++i) source[i] = run + world_rank() * static_cast<Index>(i);
+                std::ranges::fill(target, -1);
+                const auto moved = run % 5 == 0 ? redistribute(*backend, summands, plan.target, source, target)
+                                                : executor.run(source, target);
+                ASSERT_TRUE(moved) << moved.error().message;
+                Index wrong = 0;
+                for (std::size_t i = 0; i < own; ++i) {
+                    const Index element = first + static_cast<Index>(i);
+                    wrong += target[i] == ranks * run + ranks * (ranks - 1) / 2 * element ? 0 : 1;
+                }
+                ASSERT_EQ(wrong, 0) << "run " << run << " of " << format(plan);
+                dawdle(random);
+            }
+        }
+    }
+    clear(*backend);
+}
+
+// A rank that brings another pair of layouts than its peers gets an error, and so do they. Nothing of a target is
+// written before that.
+TEST(SmallMoves, ASumThatRanksDoNotAgreeOnFailsOnAll) {
+    const Index ranks = world_size_of();
+    if (ranks == 1) GTEST_SKIP() << "one rank agrees with itself";
+    const auto backend = mpi::make_backend(MPI_COMM_WORLD).value();
+    const auto layout = [&](const char* text) {
+        return parse_layout({{"ranks", ranks}}, fmt::format(fmt::runtime(text), 2 * ranks)).value();
+    };
+    const Layout summands = layout("f64[{}]{{U:ranks}}");
+    const Layout greatest = layout("f64[{}]{{max:ranks}}");
+    const Layout sum = layout("f64[{}]");
+    const std::vector<double> in(static_cast<std::size_t>(2 * ranks), 1);
+    std::vector<double> out(in.size());
+    for (int wrong = 0; wrong < static_cast<int>(ranks); ++wrong) {
+        for (const Layout* known : {&summands, &greatest}) ASSERT_TRUE(redistribute(*backend, *known, sum, in, out));
+        std::ranges::fill(out, -1);
+        EXPECT_FALSE(redistribute(*backend, world_rank() == wrong ? greatest : summands, sum, in, out));
+        EXPECT_EQ(out, std::vector<double>(out.size(), -1));
+        ASSERT_TRUE(redistribute(*backend, summands, sum, in, out));
+        EXPECT_EQ(out, std::vector<double>(out.size(), static_cast<double>(ranks)));
     }
     clear(*backend);
 }
