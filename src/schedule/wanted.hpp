@@ -2,8 +2,8 @@
 // a device wants. The two need not be cut in the same way.
 #pragma once
 
-#include "reshard/halo/halo.hpp"
 #include "reshard/planner/schedule.hpp"
+#include "src/layout/halo_sides.hpp"
 #include "src/schedule/owned_boxes.hpp"
 
 namespace reshard {
@@ -13,7 +13,7 @@ using Wrap = std::vector<Index>;
 
 /// The wraps of the rank's receives and sends, in row-major order, which is the same on all ranks. Most ranks have one:
 /// no wrap.
-[[nodiscard]] std::vector<Wrap> wraps_of(const Layout& owners, const HaloLayout& wanted, Index rank);
+[[nodiscard]] std::vector<Wrap> wraps_of(const Layout& owners, const HaloView& wanted, Index rank);
 
 /// The tile moved up by the wrap: element i becomes cell i + wrap * extent.
 [[nodiscard]] Tile moved(Tile tile, const Layout& layout, const Wrap& wrap);
@@ -22,11 +22,11 @@ using Wrap = std::vector<Index>;
 /// that the rank owns have peer == rank. Among several owners, the rank takes the one whose place in the mesh differs
 /// from its own only in the digits that cut `owners`. So it takes itself if it is one. The meshes may have different
 /// devices. pre: one shape; `owners` has no summands.
-[[nodiscard]] std::vector<Transfer> wanted_receives(const Layout& owners, const HaloLayout& wanted, Index rank,
+[[nodiscard]] std::vector<Transfer> wanted_receives(const Layout& owners, const HaloView& wanted, Index rank,
                                                     const Wrap& wrap);
 
 /// The rank's sends to others: the other side of wanted_receives, in the same order for each pair of ranks.
-[[nodiscard]] std::vector<Transfer> wanted_sends(const Layout& owners, const HaloLayout& wanted, Index rank,
+[[nodiscard]] std::vector<Transfer> wanted_sends(const Layout& owners, const HaloView& wanted, Index rank,
                                                  const Wrap& wrap);
 
 /// The fill of halos in one round, from owners of the same array. pre: as wanted_receives. Errors: unsupported (more
