@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/try.hpp"
+#include "src/layout/halo_sides.hpp"
 #include "src/schedule/routing.hpp"
 
 namespace reshard {
@@ -106,6 +107,12 @@ void append_elements(std::vector<Transfer>& transfers, std::vector<Transfer> cel
     }
 }
 
+// One dimension of the cells at a position of the mesh, by held_side or distinct_side.
+Side cells_of(const decltype(held_side)& side_of, const HaloView& wanted, std::size_t k, Index position) {
+    const Dim& dim = wanted.owned.dims[k];
+    return side_of(dim, wanted.halos[k], value_of(dim.atoms, position));
+}
+
 bool begins_before(const Side& side, Index index) {
     return !side.intervals.empty() && side.intervals.front().begin < index;
 }
@@ -122,7 +129,7 @@ std::vector<Wrap> wraps_of(const Layout& owners, const HaloView& wanted, Index r
         if (!halo.periodic) continue;
         const Dim& dim = owners.dims[k];
         const Side own = own_position ? side(dim, value_of(dim.atoms, *own_position)) : Side();
-        const Side cells = position ? held_side(wanted, k, value_of(wanted.owned.dims[k].atoms, *position)) : Side();
+        const Side cells = position ? cells_of(held_side, wanted, k, *position) : Side();
         // A rank receives beyond a border that its cells cross, and sends what lies near the other border.
         const bool below = halo.before > 0 && (begins_before(cells, 0) || ends_after(own, dim.extent - halo.before));
         const bool above = halo.after > 0 && (ends_after(cells, dim.extent) || begins_before(own, halo.after));
@@ -150,7 +157,10 @@ Tile moved(Tile tile, const Layout& layout, const Wrap& wrap) {
 
 std::vector<Transfer> wanted_receives(const Layout& owners, const HaloView& wanted, Index rank, const Wrap& wrap) {
     std::vector<Transfer> receives;
-    Tile cells = distinct_cells(wanted, rank);
+    const auto own_position = position_of(wanted.owned.mesh, rank);
+    if (!own_position) return receives;
+    Tile cells(wanted.halos.size());
+    for (std::size_t k = 0; k < cells.size(); ++k) cells[k] = cells_of(distinct_side, wanted, k, *own_position);
     if (count(cells) == 0) return receives;
     Lines lines(owners.dims.size());
     for (std::size_t k = 0; k < lines.size(); ++k) {
@@ -183,7 +193,7 @@ std::vector<Transfer> wanted_sends(const Layout& owners, const HaloView& wanted,
         const std::vector<Index> shards = touched_shards(dim, within(dim, cells, halo.after, halo.before));
         lines[k].reserve(shards.size());
         for (const Index shard : shards)
-            add(lines[k], with_value(dim.atoms, 0, shard), common(distinct_side(wanted, k, shard), cells), 0);
+            add(lines[k], with_value(dim.atoms, 0, shard), common(distinct_side(dim, halo, shard), cells), 0);
         if (lines[k].empty()) return sends;
     }
     sends.reserve(products(lines));

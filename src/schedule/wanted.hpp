@@ -2,11 +2,21 @@
 // a device wants. The two need not be cut in the same way.
 #pragma once
 
+#include <span>
+
+#include "reshard/halo/halo.hpp"
 #include "reshard/planner/schedule.hpp"
-#include "src/layout/halo_sides.hpp"
 #include "src/schedule/owned_boxes.hpp"
 
 namespace reshard {
+
+/// A HaloLayout that refers to its parts: the rounds of a fill share one layout and have their own halos.
+struct HaloView {
+    const Layout& owned;
+    std::span<const Halo> halos;  ///< one per dimension
+    HaloView(const Layout& layout, std::span<const Halo> list) : owned(layout), halos(list) {}
+    HaloView(const HaloLayout& layout) : owned(layout.owned), halos(layout.halos) {}
+};
 
 /// In each dimension, how many times the extent a cell lies above its element: -1, 0 or 1 for all distinct cells.
 using Wrap = std::vector<Index>;
