@@ -73,7 +73,7 @@ void route(benchmark::State& state, const auto& transfers_of) {
     measure(state, [&](const HaloMove& move, std::mt19937& random) {
         const auto rank = static_cast<Index>(random() % static_cast<std::uint32_t>(world_size(owners_of(move).mesh)));
         const HaloRound round = rounds_of(move, HaloWay::at_once).front();
-        for (const Wrap& wrap : wraps_of(owners_of(move), round.wanted, rank))
+        for (const Wrap& wrap : wraps_of(owners_of(move), wanted_in(move, round), rank))
             benchmark::DoNotOptimize(transfers_of(move, round, rank, wrap));
     });
 }

@@ -47,6 +47,7 @@ public:
     }
 
     [[nodiscard]] const Prepared& prepared() const { return prepared_; }
+    [[nodiscard]] const Backend& backend() const { return *backend_; }
     [[nodiscard]] Index rank() const { return backend_->rank(); }
 
     /// Begins a run over the arrays that `read` returns. `owner` keeps this object alive.
@@ -65,6 +66,15 @@ public:
         }
         return std::make_unique<PythonRun>(unwrap(without_gil([&] { return bound_->start(); })), std::move(owner),
                                            *backend_, 1, bound_, std::move(arrays.held));
+    }
+
+    /// A whole run over the one array that `read` returns, in one call of the library.
+    template <class Read>
+    void run(const Read& read) {
+        expect_home(home_, what_);
+        const Turn turn(*backend_);
+        const DenseArrays arrays = read();
+        unwrap(waiting([&] { return prepared_.run(arrays.buffers.front().target); }));
     }
 
     /// Tells the ranks that wait for this one in a run why it does not start.

@@ -492,14 +492,18 @@ class Halo:
         Errors: InputError (dtype, shape, order, memory that overlaps; this rank may try again), BackendError. After a
         BackendError the halo must be prepared anew.
         """
-        if self._one:
-            return self._prepared.start([array], [tile])
-        return self._prepared.start(list(array), [None] * len(self._layouts) if tile is None else list(tile))
+        return self._prepared.start(*self._lists(array, tile))
 
+    @_starting
     def __call__(self, array: Any, tile: Any = None) -> Any:
         """Fills and returns the array. Errors: as start."""
-        self.start(array, tile).wait()
+        self._prepared.run(*self._lists(array, tile))
         return array
+
+    def _lists(self, array: Any, tile: Any) -> tuple[list[Any], list[Any]]:
+        if self._one:
+            return [array], [tile]
+        return list(array), [None] * len(self._layouts) if tile is None else list(tile)
 
     def start_sum(self, array: Any) -> Any:
         """Begins a sum and returns at once a run with test() -> bool and wait(); dropping it waits. One run at a time.

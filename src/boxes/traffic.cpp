@@ -121,7 +121,7 @@ std::string describe(const BoxTable& table, const Machine& machine) {
         moved += traffic[at(rank)].received_bytes;
         if (traffic[at(rank)].received_bytes > traffic[at(busiest)].received_bytes) busiest = rank;
     }
-    std::string text = fmt::format("{} boxes are owned and {} wanted by {} ranks; {} move\n", have, want,
+    std::string text = fmt::format("{} boxes are owned and {} wanted by {} ranks; {} move in one round\n", have, want,
                                    table.ranks.size(), format_bytes(moved));
     if (traffic.empty()) return text;
     const BoxTraffic& most = traffic[at(busiest)];

@@ -93,14 +93,14 @@ Slot sent_in(const HaloMove& move, const HaloRound& round, Index rank, Slot sour
 
 RankPlan exchange(const HaloMove& move, const HaloRound& round, Index rank, const Slots& slots) {
     Wrapping wrapping;
-    for (std::size_t k = 0; k < round.wanted.halos.size(); ++k) {
-        const Halo& halo = round.wanted.halos[k];
+    for (std::size_t k = 0; k < round.halos.size(); ++k) {
+        const Halo& halo = round.halos[k];
         if (halo.periodic && halo.before + halo.after > 0) wrapping.dims.push_back(k);
     }
     const Layout& owners = owners_of(move);
     const Slot source = sent_in(move, round, rank, slots.source);
     Schedule schedule{StepKind::exchange, rank, source.tile, slots.held.tile, Combine::copy, {}, {}, {}, {}};
-    for (const Wrap& wrap : wraps_of(owners, round.wanted, rank)) {
+    for (const Wrap& wrap : wraps_of(owners, wanted_in(move, round), rank)) {
         append(schedule.receives, round_receives(move, round, rank, wrap), wrapping, wrap);
         append(schedule.sends, round_sends(move, round, rank, wrap), wrapping, wrap);
     }

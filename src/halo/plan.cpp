@@ -64,7 +64,7 @@ Index run_count(const Box& box) { return box.empty() ? 1 : count(box) / box.back
 
 Load load_of(const HaloMove& move, const HaloRound& round, Index device) {
     Load load;
-    for (const Wrap& wrap : wraps_of(owners_of(move), round.wanted, device)) {
+    for (const Wrap& wrap : wraps_of(owners_of(move), wanted_in(move, round), device)) {
         for (const Transfer& one : round_receives(move, round, device, wrap)) {
             load.cells += count(one.box);
             load.runs += run_count(one.box);

@@ -42,21 +42,23 @@ Result<void> validate(const HaloMove& move, HaloWay way) {
 std::vector<HaloRound> rounds_of(const HaloMove& move, HaloWay way) {
     const HaloLayout& target = move.target;
     std::vector<char> complete(target.halos.size(), 0);
-    if (way == HaloWay::at_once) return {{target, std::move(complete)}};
     std::vector<HaloRound> rounds;
+    if (way == HaloWay::at_once) {
+        rounds.push_back({target.halos, std::move(complete)});
+        return rounds;
+    }
     for (std::size_t dim = 0; dim < target.halos.size(); ++dim) {
         const Halo& halo = target.halos[dim];
         if (halo.before == 0 && halo.after == 0) continue;
-        HaloRound& round = rounds.emplace_back(HaloRound{{target.owned, {}}, complete});
-        round.wanted.halos.resize(target.halos.size());
-        round.wanted.halos[dim] = halo;
+        rounds.push_back({std::vector<Halo>(target.halos.size()), complete});
+        rounds.back().halos[dim] = halo;
         complete[dim] = 1;
     }
     return rounds;
 }
 
 std::vector<Transfer> round_receives(const HaloMove& move, const HaloRound& round, Index rank, const Wrap& wrap) {
-    std::vector<Transfer> receives = wanted_receives(owners_of(move), round.wanted, rank, wrap);
+    std::vector<Transfer> receives = wanted_receives(owners_of(move), wanted_in(move, round), rank, wrap);
     const bool unmoved = std::ranges::all_of(wrap, [](Index one) { return one == 0; });
     if (!move.source && unmoved) std::erase_if(receives, [&](const Transfer& one) { return one.peer == rank; });
     widen(receives, move, round, rank);
@@ -64,7 +66,7 @@ std::vector<Transfer> round_receives(const HaloMove& move, const HaloRound& roun
 }
 
 std::vector<Transfer> round_sends(const HaloMove& move, const HaloRound& round, Index rank, const Wrap& wrap) {
-    std::vector<Transfer> sends = wanted_sends(owners_of(move), round.wanted, rank, wrap);
+    std::vector<Transfer> sends = wanted_sends(owners_of(move), wanted_in(move, round), rank, wrap);
     widen(sends, move, round, rank);
     return sends;
 }

@@ -8,13 +8,18 @@ namespace reshard {
 
 /// The cells that a round brings.
 struct HaloRound {
-    HaloLayout wanted;           ///< the target with the halos of this round alone
+    std::vector<Halo> halos;     ///< of this round alone, one per dimension
     std::vector<char> complete;  ///< per dimension; 1: earlier rounds brought its halo, which this round carries too
 };
 
 /// The owners of the elements that a move reads.
 [[nodiscard]] inline const Layout& owners_of(const HaloMove& move) {
     return move.source ? *move.source : move.target.owned;
+}
+
+/// The cells that devices want in a round. It refers to both arguments.
+[[nodiscard]] inline HaloView wanted_in(const HaloMove& move, const HaloRound& round) {
+    return {move.target.owned, round.halos};
 }
 
 /// Fails unless the move is valid. Errors: as price_halo.

@@ -60,16 +60,23 @@ Interval widened_distinct(const Dim& dim, const Halo& halo, const Interval& bloc
 
 using Widen = Interval(const Dim&, const Halo&, const Interval& block);
 
-void widen_side(const HaloLayout& layout, std::size_t dim, Widen& widen, Side& side) {
-    if (is_empty(layout.halos[dim]) || side.intervals.empty()) return;
+void widen_side(const Dim& dim, const Halo& halo, Widen& widen, Side& side) {
+    if (is_empty(halo) || side.intervals.empty()) return;
     Interval& block = side.intervals.front();
-    block = widen(layout.owned.dims[dim], layout.halos[dim], block);
+    block = widen(dim, halo, block);
+}
+
+Side side_of(const Dim& dim, const Halo& halo, Index shard, Widen& widen) {
+    Side held = side(dim, shard);
+    widen_side(dim, halo, widen, held);
+    return held;
 }
 
 Tile cells(const HaloLayout& layout, Index device, Widen& widen) {
     Tile held = tile(layout.owned, device);
     if (count(held) == 0) return held;
-    for (std::size_t k = 0; k < layout.halos.size(); ++k) widen_side(layout, k, widen, held[k]);
+    for (std::size_t k = 0; k < layout.halos.size(); ++k)
+        widen_side(layout.owned.dims[k], layout.halos[k], widen, held[k]);
     return held;
 }
 
@@ -119,10 +126,10 @@ Tile held_cells(const HaloLayout& layout, Index device) { return cells(layout, d
 
 Tile distinct_cells(const HaloLayout& layout, Index device) { return cells(layout, device, widened_distinct); }
 
-Side distinct_side(const HaloLayout& layout, std::size_t dim, Index shard) {
-    Side held = side(layout.owned.dims[dim], shard);
-    widen_side(layout, dim, widened_distinct, held);
-    return held;
+Side held_side(const Dim& dim, const Halo& halo, Index shard) { return side_of(dim, halo, shard, widened); }
+
+Side distinct_side(const Dim& dim, const Halo& halo, Index shard) {
+    return side_of(dim, halo, shard, widened_distinct);
 }
 
 std::vector<Index> array_shape(const HaloLayout& layout, Index device) {

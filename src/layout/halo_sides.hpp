@@ -5,7 +5,9 @@
 
 namespace reshard {
 
+/// The cells of a shard, as in held_cells. Empty if the shard owns nothing.
+[[nodiscard]] Side held_side(const Dim& dim, const Halo& halo, Index shard);
 /// The cells of a shard with only one cell for each element, as in distinct_cells. Empty if the shard owns nothing.
-[[nodiscard]] Side distinct_side(const HaloLayout& layout, std::size_t dim, Index shard);
+[[nodiscard]] Side distinct_side(const Dim& dim, const Halo& halo, Index shard);
 
 }  // namespace reshard

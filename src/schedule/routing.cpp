@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <numeric>
 
 #include "src/layout/regular_cut.hpp"
 
@@ -11,6 +12,7 @@ TileNumber tile_number(const Layout& layout, Index device) {
     assert(position_of(layout.mesh, device));
     const Index position = *position_of(layout.mesh, device);
     TileNumber number;
+    number.reserve(layout.dims.size());
     for (const Dim& dim : layout.dims) number.push_back(value_of(dim.atoms, position));
     return number;
 }
@@ -25,9 +27,13 @@ std::vector<Index> touched_shards(const Dim& dim, const Side& side) {
     std::vector<Index> shards;
     if (dim.pieces.empty()) {
         const RegularCut cut(dim);
-        for (const Interval& interval : side.intervals)
-            for (Index shard = cut.shard_of(interval.begin); shard <= cut.shard_of(interval.end - 1); ++shard)
-                if (shards.empty() || shards.back() < shard) shards.push_back(shard);
+        for (const Interval& interval : side.intervals) {
+            const Index next = shards.empty() ? 0 : shards.back() + 1;
+            const Index first = std::max(cut.shard_of(interval.begin), next), last = cut.shard_of(interval.end - 1);
+            const std::size_t before = shards.size();
+            shards.resize(before + static_cast<std::size_t>(std::max<Index>(last - first + 1, 0)));
+            std::iota(shards.begin() + static_cast<std::ptrdiff_t>(before), shards.end(), first);
+        }
         return shards;
     }
     Index begin = 0;

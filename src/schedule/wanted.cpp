@@ -12,19 +12,18 @@ namespace {
 
 // The position of the owner of a tile that serves `device`, which wants cells. A device that is no owner takes its
 // place among the wanting devices, so that replicas share the work.
-Index owner_position(const Layout& owners, const HaloLayout& wanted, const TileNumber& number, Index device) {
+Index owner_position(const Layout& owners, const HaloView& wanted, const TileNumber& number, Index device) {
     Index position =
         position_of(owners.mesh, device).value_or(*position_of(wanted.owned.mesh, device) % device_count(owners.mesh));
     for (std::size_t k = 0; k < number.size(); ++k) position = with_value(owners.dims[k].atoms, position, number[k]);
     return position;
 }
 
-void append(std::vector<Transfer>& transfers, Index peer, const Tile& part) {
-    if (std::ranges::all_of(part, [](const Side& side) { return side.intervals.size() == 1; })) {
-        transfers.push_back({peer, as_box(part)});
-    } else {
-        for (Box& box : boxes_of(part)) transfers.push_back({peer, std::move(box)});
-    }
+// True if each tile of a layout without summands is on one device.
+bool without_replicas(const Layout& layout) {
+    Index tiles = 1;
+    for (const Dim& dim : layout.dims) tiles *= shard_count(dim);
+    return tiles == device_count(layout);
 }
 
 Side shifted(Side side, Index up) {
@@ -49,27 +48,38 @@ Side common(Side side, const Side& other) {
     return side;
 }
 
-// One dimension of transfers with the devices of one shard.
+// Adjacent cells in one dimension that the devices of one shard own or want.
 struct ShardCells {
     Index position = 0;  // of a device with this shard, if it has 0 in all other dimensions
-    Side cells;
+    Interval cells;
 };
 
-std::size_t products(const std::vector<std::vector<ShardCells>>& lines) {
+using Lines = std::vector<std::vector<ShardCells>>;  // per dimension
+
+void add(std::vector<ShardCells>& line, Index position, const Side& side, Index up) {
+    for (const Interval& one : side.intervals) line.push_back({position, {one.begin + up, one.end + up}});
+}
+
+std::size_t products(const Lines& lines) {
     std::size_t all = 1;
     for (const auto& of_dim : lines) all *= of_dim.size();
     return all;
 }
 
-// visit(position, cells) for each product of lines, row-major. `part`: the lines of the dimensions before `dim`.
+// visit(position, box) for each product of lines, row-major. `box`: the lines of the dimensions before `dim`.
 template <class Visit>
-void each_product(const std::vector<std::vector<ShardCells>>& lines, Index position, const Visit& visit, Tile& part,
-                  std::size_t dim = 0) {
-    if (dim == lines.size()) return visit(position, part);
+void each_product(const Lines& lines, Index position, const Visit& visit, Box& box, std::size_t dim = 0) {
+    if (dim == lines.size()) return visit(position, box);
     for (const ShardCells& one : lines[dim]) {
-        part[dim] = one.cells;
-        each_product(lines, position + one.position, visit, part, dim + 1);
+        box[dim] = one.cells;
+        each_product(lines, position + one.position, visit, box, dim + 1);
     }
+}
+
+template <class Visit>
+void each_product(const Lines& lines, Index position, const Visit& visit) {
+    Box box(lines.size());
+    each_product(lines, position, visit, box);
 }
 
 // Cells from 0 on: a periodic dimension is lifted by a multiple of its extent.
@@ -97,6 +107,12 @@ void append_elements(std::vector<Transfer>& transfers, std::vector<Transfer> cel
     }
 }
 
+// One dimension of the cells at a position of the mesh, by held_side or distinct_side.
+Side cells_of(const decltype(held_side)& side_of, const HaloView& wanted, std::size_t k, Index position) {
+    const Dim& dim = wanted.owned.dims[k];
+    return side_of(dim, wanted.halos[k], value_of(dim.atoms, position));
+}
+
 bool begins_before(const Side& side, Index index) {
     return !side.intervals.empty() && side.intervals.front().begin < index;
 }
@@ -105,21 +121,25 @@ bool ends_after(const Side& side, Index index) { return !side.intervals.empty() 
 
 }  // namespace
 
-std::vector<Wrap> wraps_of(const Layout& owners, const HaloLayout& wanted, Index rank) {
-    const Tile own = tile(owners, rank), cells = held_cells(wanted, rank);
-    std::vector<Wrap> wraps = {{}};
+std::vector<Wrap> wraps_of(const Layout& owners, const HaloView& wanted, Index rank) {
+    std::vector<Wrap> wraps(1, Wrap(wanted.halos.size(), 0));
+    const auto own_position = position_of(owners.mesh, rank), position = position_of(wanted.owned.mesh, rank);
     for (std::size_t k = 0; k < wanted.halos.size(); ++k) {
         const Halo& halo = wanted.halos[k];
-        const Index extent = owners.dims[k].extent;
+        if (!halo.periodic) continue;
+        const Dim& dim = owners.dims[k];
+        const Side own = own_position ? side(dim, value_of(dim.atoms, *own_position)) : Side();
+        const Side cells = position ? cells_of(held_side, wanted, k, *position) : Side();
         // A rank receives beyond a border that its cells cross, and sends what lies near the other border.
-        const bool below = halo.before > 0 && (begins_before(cells[k], 0) || ends_after(own[k], extent - halo.before));
-        const bool above = halo.after > 0 && (ends_after(cells[k], extent) || begins_before(own[k], halo.after));
+        const bool below = halo.before > 0 && (begins_before(cells, 0) || ends_after(own, dim.extent - halo.before));
+        const bool above = halo.after > 0 && (ends_after(cells, dim.extent) || begins_before(own, halo.after));
+        if (!below && !above) continue;
         std::vector<Wrap> longer;
-        for (const Wrap& wrap : wraps) {
+        for (Wrap& wrap : wraps) {
             for (const Index one : {-1, 0, 1}) {
-                if (one != 0 && (!halo.periodic || !(one < 0 ? below : above))) continue;
+                if (one != 0 && !(one < 0 ? below : above)) continue;
+                wrap[k] = one;
                 longer.push_back(wrap);
-                longer.back().push_back(one);
             }
         }
         wraps = std::move(longer);
@@ -135,60 +155,62 @@ Tile moved(Tile tile, const Layout& layout, const Wrap& wrap) {
     return tile;
 }
 
-std::vector<Transfer> wanted_receives(const Layout& owners, const HaloLayout& wanted, Index rank, const Wrap& wrap) {
+std::vector<Transfer> wanted_receives(const Layout& owners, const HaloView& wanted, Index rank, const Wrap& wrap) {
     std::vector<Transfer> receives;
-    Tile cells = distinct_cells(wanted, rank);
+    const auto own_position = position_of(wanted.owned.mesh, rank);
+    if (!own_position) return receives;
+    Tile cells(wanted.halos.size());
+    for (std::size_t k = 0; k < cells.size(); ++k) cells[k] = cells_of(distinct_side, wanted, k, *own_position);
     if (count(cells) == 0) return receives;
-    std::vector<std::vector<ShardCells>> lines(owners.dims.size());
+    Lines lines(owners.dims.size());
     for (std::size_t k = 0; k < lines.size(); ++k) {
         const Dim& dim = owners.dims[k];
         const Index up = wrap[k] * dim.extent;
-        const Side elements = within(dim, shifted(cells[k], -up), 0, 0);
+        const Side elements = within(dim, shifted(std::move(cells[k]), -up), 0, 0);
         const std::vector<Index> shards = touched_shards(dim, elements);
         lines[k].reserve(shards.size());
-        for (const Index shard : shards) {
-            Side part = shifted(common(side(dim, shard), elements), up);
-            if (!part.intervals.empty()) lines[k].push_back({with_value(dim.atoms, 0, shard), std::move(part)});
-        }
+        for (const Index shard : shards)
+            add(lines[k], with_value(dim.atoms, 0, shard), common(side(dim, shard), elements), up);
         if (lines[k].empty()) return receives;
     }
     receives.reserve(products(lines));
     const TileNumber first(lines.size(), 0);
-    each_product(
-        lines, owner_position(owners, wanted, first, rank),
-        [&](Index position, const Tile& part) { append(receives, device_at(owners.mesh, position), part); }, cells);
+    each_product(lines, owner_position(owners, wanted, first, rank), [&](Index position, const Box& box) {
+        receives.push_back({device_at(owners.mesh, position), box});
+    });
     return receives;
 }
 
-std::vector<Transfer> wanted_sends(const Layout& owners, const HaloLayout& wanted, Index rank, const Wrap& wrap) {
+std::vector<Transfer> wanted_sends(const Layout& owners, const HaloView& wanted, Index rank, const Wrap& wrap) {
     std::vector<Transfer> sends;
     Tile own = tile(owners, rank);
     if (count(own) == 0) return sends;
-    std::vector<std::vector<ShardCells>> lines(owners.dims.size());
+    Lines lines(owners.dims.size());
     for (std::size_t k = 0; k < lines.size(); ++k) {
         const Dim& dim = wanted.owned.dims[k];
         const Halo& halo = wanted.halos[k];
-        const Side cells = shifted(own[k], wrap[k] * dim.extent);
+        const Side cells = shifted(std::move(own[k]), wrap[k] * dim.extent);
         const std::vector<Index> shards = touched_shards(dim, within(dim, cells, halo.after, halo.before));
         lines[k].reserve(shards.size());
-        for (const Index shard : shards) {
-            Side part = common(distinct_side(wanted, k, shard), cells);
-            if (!part.intervals.empty()) lines[k].push_back({with_value(dim.atoms, 0, shard), std::move(part)});
-        }
+        for (const Index shard : shards)
+            add(lines[k], with_value(dim.atoms, 0, shard), common(distinct_side(dim, halo, shard), cells), 0);
         if (lines[k].empty()) return sends;
     }
     sends.reserve(products(lines));
     const Index own_position = *position_of(owners.mesh, rank);
     const TileNumber number = tile_number(owners, rank);
-    const AtomList replicas = complement(used_atoms(wanted.owned), device_count(wanted.owned));
-    const auto send = [&](Index position, const Tile& part) {
-        for (Index replica = 0; replica < combinations(replicas); ++replica) {
+    const AtomList replicas =
+        without_replicas(wanted.owned) ? AtomList() : complement(used_atoms(wanted.owned), device_count(wanted.owned));
+    const Index replica_count = combinations(replicas);
+    const bool sole_owner = without_replicas(owners);
+    const auto send = [&](Index position, const Box& box) {
+        for (Index replica = 0; replica < replica_count; ++replica) {
             const Index device = device_at(wanted.owned.mesh, with_value(replicas, position, replica));
-            if (device != rank && owner_position(owners, wanted, number, device) == own_position)
-                append(sends, device, part);
+            if (device != rank && (sole_owner || owner_position(owners, wanted, number, device) == own_position))
+                sends.push_back({device, box});
         }
     };
-    each_product(lines, 0, send, own);
+    each_product(lines, 0, send);
     return sends;
 }
 

@@ -72,28 +72,38 @@ std::shared_ptr<PythonHalo> PythonHalo::make(std::shared_ptr<Backend> backend, c
         new PythonHalo(std::move(backend), unwrap(std::move(prepared)), std::move(moves)));
 }
 
+DenseArrays PythonHalo::read(const nb::list& arrays, const nb::list& tiles) const {
+    const Index rank = kept_.rank();
+    if (arrays.size() != moves_.size() || tiles.size() != moves_.size())
+        raise({Code::mismatch, fmt::format("{} arrays and {} tiles were given, the halo is for {}", arrays.size(),
+                                           tiles.size(), moves_.size())});
+    DenseArrays all;
+    for (std::size_t i = 0; i < moves_.size(); ++i) {
+        const HaloMove& move = moves_[i];
+        if (move.source.has_value() == tiles[i].is_none())
+            raise({Code::usage, move.source ? "this halo was prepared with a source; give its tile"
+                                            : "this halo is filled in place; it takes no tile"});
+        const DType dtype = move.target.owned.dtype;
+        Buffers& own = all.buffers.emplace_back();
+        own.target = all.add(arrays[i], named("array", moves_.size(), i), Access::write, dtype,
+                             array_shape(move.target, rank), rank);
+        if (move.source)
+            own.source =
+                all.add(tiles[i], named("tile", moves_.size(), i), Access::read, dtype, source_shape(move, rank), rank);
+    }
+    return all;
+}
+
 std::unique_ptr<PythonRun> PythonHalo::start(const nb::list& arrays, const nb::list& tiles) {
-    return kept_.start(shared_from_this(), [&] {
-        const Index rank = kept_.rank();
-        if (arrays.size() != moves_.size() || tiles.size() != moves_.size())
-            raise({Code::mismatch, fmt::format("{} arrays and {} tiles were given, the halo is for {}", arrays.size(),
-                                               tiles.size(), moves_.size())});
-        DenseArrays all;
-        for (std::size_t i = 0; i < moves_.size(); ++i) {
-            const HaloMove& move = moves_[i];
-            if (move.source.has_value() == tiles[i].is_none())
-                raise({Code::usage, move.source ? "this halo was prepared with a source; give its tile"
-                                                : "this halo is filled in place; it takes no tile"});
-            const DType dtype = move.target.owned.dtype;
-            Buffers& own = all.buffers.emplace_back();
-            own.target = all.add(arrays[i], named("array", moves_.size(), i), Access::write, dtype,
-                                 array_shape(move.target, rank), rank);
-            if (move.source)
-                own.source = all.add(tiles[i], named("tile", moves_.size(), i), Access::read, dtype,
-                                     source_shape(move, rank), rank);
-        }
-        return all;
-    });
+    return kept_.start(shared_from_this(), [&] { return read(arrays, tiles); });
+}
+
+// One call of the library needs no objects for a run. Between nodes it would bind the array each time.
+void PythonHalo::run(const nb::list& arrays, const nb::list& tiles) {
+    if (moves_.size() == 1 && !moves_.front().source && kept_.backend().capabilities().one_exchange)
+        kept_.run([&] { return read(arrays, tiles); });
+    else
+        start(arrays, tiles)->wait();
 }
 
 nb::list PythonHalo::places() const {
@@ -109,6 +119,7 @@ nb::list PythonHalo::places() const {
 void add_halos(nb::module_& module) {
     nb::class_<PythonHalo>(module, "PreparedHalo", "Halos that are ready to be filled. reshard.mpi.Halo makes them.")
         .def("start", &PythonHalo::start, "arrays"_a, "tiles"_a)
+        .def("run", &PythonHalo::run, "arrays"_a, "tiles"_a)
         .def("report_failure", &PythonHalo::report_failure, "exception"_a)
         .def("places", &PythonHalo::places, nb::sig("def places(self) -> list"))
         .def_prop_ro("received_bytes", [](const PythonHalo& self) { return self.exchange().received_bytes(); })

@@ -22,6 +22,8 @@ public:
                                             nb::handle widths, const nb::list& sources, nb::handle source_widths);
     /// `tiles`: the source tiles, or None for each array in place.
     std::unique_ptr<PythonRun> start(const nb::list& arrays, const nb::list& tiles);
+    /// start and wait.
+    void run(const nb::list& arrays, const nb::list& tiles);
     void report_failure(nb::handle exception) { kept_.report_failure(exception); }
     [[nodiscard]] const HaloExchange& exchange() const { return kept_.prepared(); }
     /// For each array: its shape on this rank, and the begin and end of its core in each dimension.
@@ -30,6 +32,7 @@ public:
 private:
     PythonHalo(std::shared_ptr<Backend> backend, HaloExchange exchange, std::vector<HaloMove> moves)
         : kept_(std::move(backend), std::move(exchange), "halos"), moves_(std::move(moves)) {}
+    [[nodiscard]] DenseArrays read(const nb::list& arrays, const nb::list& tiles) const;
 
     Kept<HaloExchange> kept_;
     std::vector<HaloMove> moves_;

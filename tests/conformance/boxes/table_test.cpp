@@ -85,7 +85,7 @@ TEST(BoxTable, IsPricedByTheBusiestDeviceOfEachLevel) {
     table.ranks[3].want = {{{0, 2}, {0, 30}}};  // from both devices of the other node
     EXPECT_EQ(exchange_picoseconds(table, two_nodes()), 100 + 100 + (2 * 1000 + 600));
     EXPECT_EQ(describe(table, two_nodes()),
-              "4 boxes are owned and 2 wanted by 4 ranks; 160 B move\n"
+              "4 boxes are owned and 2 wanted by 4 ranks; 160 B move in one round\n"
               "rank 0 receives most: 100 B from 1 ranks, the least that any protocol "
               "brings it; about 0.0028 us on pair\n");
 }
