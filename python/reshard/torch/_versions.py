@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 from typing import Any
 
 import torch
@@ -21,10 +22,20 @@ __all__ = ["NAME", "DTensor", "DTensorSpec", "Partial", "Replicate", "Shard", "S
 
 NAME = "redistribute_local_tensor"
 _WANTED = ("local_tensor", "current_spec", "target_spec")
+_tracing = moves if hasattr(moves, "_are_we_tracing") else funcol  # older torch has it in funcol
+_PRIVATE = ((moves, NAME), (moves, "_gen_transform_infos"), (_tracing, "_are_we_tracing"),
+            (dist, "distributed_c10d._get_default_group"), (dist, "distributed_c10d._hash_ranks_to_str"),
+            (dist, "distributed_c10d._world.group_count"))
+"""The private names that are used after the import, which checks the others."""
 
 
 def refusal(function: Any) -> str:
-    """Why this function cannot be replaced, or an empty text. function: what torch has under NAME."""
+    """Why this function cannot be replaced, or an empty text. function: what torch has under NAME, or None."""
+    for module, name in _PRIVATE:
+        try:
+            operator.attrgetter(name)(module)
+        except AttributeError:
+            return f"torch {torch.__version__} has no {module.__name__}.{name}, which reshard.torch uses"
     try:
         parameters = list(inspect.signature(function).parameters.values())[:3]
     except (TypeError, ValueError):
@@ -74,7 +85,7 @@ def new_group(ranks: list[int]) -> Any:
 
 def is_tracing() -> bool:
     """True while torch.compile records what runs."""
-    return moves._are_we_tracing() if hasattr(moves, "_are_we_tracing") else funcol._are_we_tracing()
+    return _tracing._are_we_tracing()
 
 
 try:

@@ -105,6 +105,8 @@ def moved_by_torch(local_tensor, current_spec, target_spec, *, async_op=False):
 _module("torch", __path__=["stub"], __version__="stub", autograd=types.SimpleNamespace(Function=object),
         compiler=types.SimpleNamespace(config=types.SimpleNamespace(cache_key_tag="theirs", compile_on_one_rank=False)))
 _module("torch.distributed", is_initialized=lambda: False, get_backend=lambda: "nccl")
+_module("torch.distributed.distributed_c10d", _get_default_group=lambda: None, _hash_ranks_to_str=str,
+        _world=types.SimpleNamespace(group_count=0))
 _module("torch.distributed._functional_collectives", AsyncCollectiveTensor=type("AsyncCollectiveTensor", (), {}))
 _module("torch.distributed.tensor", DTensor=type("DTensor", (), {}), Partial=Partial, Replicate=Replicate, Shard=Shard)
 _module("torch.distributed.tensor._redistribute", redistribute_local_tensor=moved_by_torch,

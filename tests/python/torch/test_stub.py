@@ -162,6 +162,19 @@ class Install(unittest.TestCase):
         finally:
             MOVES.redistribute_local_tensor = stub.moved_by_torch
 
+    def test_each_private_name_that_is_missing_is_refused_by_its_name(self):
+        c10d = sys.modules["torch.distributed.distributed_c10d"]
+        for holder, name in ((MOVES, "redistribute_local_tensor"), (MOVES, "_gen_transform_infos"), (MOVES, "_are_we_tracing"),
+                             (c10d, "_get_default_group"), (c10d, "_hash_ranks_to_str"), (c10d, "_world"), (c10d._world, "group_count")):
+            held = getattr(holder, name)
+            delattr(holder, name)
+            try:
+                with self.assertRaisesRegex(reshard.UnsupportedError, rf"torch stub has no torch\.distributed\S*\.{name}\b"):
+                    reshard.torch.install()
+            finally:
+                setattr(holder, name, held)
+            self.assertIs(MOVES.redistribute_local_tensor, stub.moved_by_torch)
+
     def test_a_wrong_policy_is_an_error(self):
         with self.assertRaisesRegex(reshard.InputError, "'fastest'; 'time' or 'bytes'"):
             reshard.torch.install("fastest")
