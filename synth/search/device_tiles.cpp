@@ -21,9 +21,9 @@ void each(DeviceSet devices, const Visit& visit) {
 }
 
 // One device for each different tile in the set.
-DeviceSet once(const std::array<DeviceSet, DeviceTiles::devices_max>& tiles, DeviceSet devices) {
+DeviceSet once(const std::array<DeviceSet, DeviceTiles::devices_max>& same, DeviceSet devices) {
     DeviceSet firsts = 0;
-    for (; devices != 0; devices &= ~tiles[first_of(devices)]) firsts |= bit(first_of(devices));
+    for (; devices != 0; devices &= ~same[first_of(devices)]) firsts |= bit(first_of(devices));
     return firsts;
 }
 
@@ -87,24 +87,31 @@ const DeviceTiles::Cut& DeviceTiles::cut_of(List list) {
 }
 
 // Cuts at once depend on nothing but the number of shards.
-const Index* DeviceTiles::common_of(std::size_t dim, List held, List wanted) {
+const DeviceTiles::Common& DeviceTiles::common_of(std::size_t dim, List held, List wanted) {
     const auto cut = [&](List list) {
         return frame_.by_turns ? std::uint64_t{list.word()} : static_cast<std::uint64_t>(frame_.shards(list));
     };
     const auto [known, added] = common_[dim].try_emplace(cut(held) << 32 | cut(wanted));
-    if (!added) return known->second.data();
+    Common& common = known->second;
+    if (!added) return common;
     std::vector<Interval> parts;
     for (Index shard = 0; shard < frame_.shards(held); ++shard) parts.push_back(frame_.share(dim, held, shard));
-    Numbers wants;
-    for (Index shard = 0; shard < frame_.shards(wanted); ++shard) {
-        const Interval mine = frame_.share(dim, wanted, shard);
-        wants.push_back(std::max<Index>(0, mine.size()));
-        for (const Interval& part : parts)
-            known->second.push_back(
+    const auto wanted_shards = static_cast<std::size_t>(frame_.shards(wanted));
+    for (std::size_t to = 0; to < wanted_shards; ++to) {
+        const Interval mine = frame_.share(dim, wanted, static_cast<Index>(to));
+        common.wants.push_back(std::max<Index>(0, mine.size()));
+        for (std::size_t from = 0; from < parts.size(); ++from) {
+            const Interval& part = parts[from];
+            common.elements.push_back(
                 std::max<Index>(0, std::min(mine.end, part.end) - std::max(mine.begin, part.begin)));
+            if (common.elements.back() > 0) common.meetings.emplace_back(from, to);
+        }
     }
-    known->second.insert(known->second.end(), wants.begin(), wants.end());
-    return known->second.data();
+    common.part = std::ranges::max(common.elements);
+    const auto varies = [&](Index part) { return part != 0 && part != common.part; };
+    const auto differs = [&](Index want) { return want != common.wants[0]; };
+    if (std::ranges::any_of(common.elements, varies) || std::ranges::any_of(common.wants, differs)) common.part = 0;
+    return common;
 }
 
 const DeviceTiles::Contact& DeviceTiles::contact_of(std::size_t dim, List held, List wanted) {
@@ -114,24 +121,13 @@ const DeviceTiles::Contact& DeviceTiles::contact_of(std::size_t dim, List held, 
     if (!added) return contact;
     contact.held = &cut_of(held);
     contact.wanted = &cut_of(wanted);
-    contact.common = common_of(dim, held, wanted);
-    const std::size_t held_shards = contact.held->devices.size();
-    const std::size_t wanted_shards = contact.wanted->devices.size();
-    contact.wants = contact.common + held_shards * wanted_shards;
-    contact.holders.resize(wanted_shards);
-    contact.wanters.resize(held_shards);
-    const std::span<const Index> parts(contact.common, held_shards * wanted_shards);
-    contact.part = *std::ranges::max_element(parts);
-    const auto varies = [&](Index part) { return part != 0 && part != contact.part; };
-    if (std::ranges::any_of(parts, varies) || std::ranges::any_of(std::span(contact.wants, wanted_shards),
-                                                                  [&](Index want) { return want != *contact.wants; }))
-        contact.part = 0;
-    for (std::size_t to = 0; to < wanted_shards; ++to)
-        for (std::size_t from = 0; from < held_shards; ++from) {
-            if (contact.common[to * held_shards + from] == 0) continue;
-            contact.holders[to] |= contact.held->devices[from];
-            contact.wanters[from] |= contact.wanted->devices[to];
-        }
+    contact.common = &common_of(dim, held, wanted);
+    contact.holders.resize(contact.wanted->devices.size());
+    contact.wanters.resize(contact.held->devices.size());
+    for (const auto& [from, to] : contact.common->meetings) {
+        contact.holders[to] |= contact.held->devices[from];
+        contact.wanters[from] |= contact.wanted->devices[to];
+    }
     return contact;
 }
 
@@ -139,11 +135,17 @@ const DeviceTiles::Tiles& DeviceTiles::tiles_of(const State& state) {
     const auto [known, added] = tiles_.try_emplace(state.code(frame_.lists));
     Tiles& tiles = known->second;
     if (!added) return tiles;
-    tiles = alike_;
+    tiles.same = alike_;
     for (std::size_t dim = 0; dim < frame_.dims(); ++dim) {
         if (state.lists[dim].empty()) continue;
         const Cut& cut = cut_of(state.lists[dim]);
-        for (std::size_t i = 0; i < positions_.size(); ++i) tiles[i] &= cut.devices[cut.shard[i]];
+        for (std::size_t i = 0; i < positions_.size(); ++i) tiles.same[i] &= cut.devices[cut.shard[i]];
+    }
+    tiles.once.push_back(all_);
+    for (std::size_t level = 0; level + 1 < blocks_.size(); ++level) {
+        DeviceSet firsts = 0;
+        for (const DeviceSet block : blocks_[level]) firsts |= once(tiles.same, block);
+        tiles.once.push_back(firsts);
     }
     return tiles;
 }
@@ -166,11 +168,11 @@ void DeviceTiles::between(const State& held, const State& wanted) {
         }
         const Contact& contact = contact_of(dim, held.lists[dim], wanted.lists[dim]);
         contacts_.push_back(&contact);
-        if (contact.part == 0) {
+        if (contact.common->part == 0) {
             uneven_.push_back(&contact);
         } else {
-            part_ *= contact.part;
-            wants_each_ *= *contact.wants;
+            part_ *= contact.common->part;
+            wants_each_ *= contact.common->wants[0];
         }
     }
     part_ *= whole_;
@@ -183,24 +185,24 @@ Index DeviceTiles::met(std::size_t holder, std::size_t wanter) const {
     return elements;
 }
 
-Index DeviceTiles::lacking(DeviceSet block) const {
-    const DeviceSet holders = once(*held_tiles_, block);
+Index DeviceTiles::lacking(std::size_t level, DeviceSet block) const {
+    const DeviceSet holders = held_tiles_->once[level] & block;
     Index lacks = 0;
-    each(once(*wanted_tiles_, block), [&](std::size_t wanter) {
+    each(wanted_tiles_->once[level] & block, [&](std::size_t wanter) {
         DeviceSet near = holders;
         for (const Contact* contact : contacts_) near &= contact->holders[contact->wanted->shard[wanter]];
+        if (uneven_.empty()) {
+            lacks += wants_each_ - part_ * std::popcount(near);
+            return;
+        }
         Index wants = wants_each_;
         InlineVector<Factor, lists_max> factors;
         for (const Contact* contact : uneven_) {
             const std::uint8_t shard = contact->wanted->shard[wanter];
-            wants *= contact->wants[shard];
-            factors.push_back({contact->common + shard * contact->held->devices.size(), contact});
+            wants *= contact->common->wants[shard];
+            factors.push_back({contact->elements() + shard * contact->held->devices.size(), contact});
         }
         lacks += wants;
-        if (factors.empty()) {
-            lacks -= part_ * std::popcount(near);
-            return;
-        }
         each(near, [&](std::size_t holder) {
             Index has = part_;
             for (const auto& [met, contact] : factors) has *= met[contact->held->shard[holder]];
@@ -216,7 +218,7 @@ void DeviceTiles::each_tile(const Visit& visit) const {
     for (DeviceSet left = all_; left != 0;) {
         const std::size_t first = first_of(left);
         const std::uint8_t summand = held_summands_->shard[first];
-        const DeviceSet holders = (*held_tiles_)[first] & held_summands_->devices[summand];
+        const DeviceSet holders = held_tiles_->same[first] & held_summands_->devices[summand];
         left &= ~holders;
         visit(holders, alike_[first] & wanted_summands_->devices[summand]);
     }
@@ -247,7 +249,7 @@ void DeviceTiles::exchange(const LevelSpans& out) {
         Index whole = whole_;
         InlineVector<Factor, lists_max> factors;
         for (const Contact* contact : contacts_) {
-            const Index* met = contact->common + contact->held->shard[first];
+            const Index* met = contact->elements() + contact->held->shard[first];
             if (contact->wanted->devices.size() > 1)
                 factors.push_back({met, contact});
             else
@@ -300,7 +302,7 @@ void DeviceTiles::permute(const LevelSpans& out) {
         for (const Contact* contact : contacts_) {
             const std::uint8_t shard = contact->held->shard[first];
             wanters &= contact->wanted->devices[shard];
-            tile *= contact->wants[shard];
+            tile *= contact->common->wants[shard];
         }
         DeviceSet givers = holders & ~wanters;
         DeviceSet takers = wanters & ~holders;

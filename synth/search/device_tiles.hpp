@@ -32,9 +32,9 @@ public:
 
     /// The states that the functions below are asked about.
     void between(const State& held, const State& wanted);
-    /// Elements that the devices of this block want together and none of them holds; whatever their summands. pre: the
-    /// frame has every digit of its devices.
-    [[nodiscard]] Index lacking(DeviceSet block) const;
+    /// Elements that the devices of this block inside `level` want together and none of them holds; whatever their
+    /// summands. At level 0 a block is one device. pre: the frame has every digit of its devices.
+    [[nodiscard]] Index lacking(std::size_t level, DeviceSet block) const;
     /// The traffic of a step as the schedules carry it (stripes_of, partners). pre: counts_moves()
     void exchange(const LevelSpans& out);
     void permute(const LevelSpans& out);
@@ -42,23 +42,34 @@ public:
 
 private:
     using Numbers = std::vector<Index>;
-    using Tiles = std::array<DeviceSet, devices_max>;  // by device: the devices with the same tile
+    using Sets = std::array<DeviceSet, devices_max>;  // by device
+    // The devices with the same tile as each, and by level one device for each different tile in a block inside it.
+    struct Tiles {
+        Sets same{};
+        std::vector<DeviceSet> once;
+    };
     // The shard of each device in a list, and the devices of each shard.
     struct Cut {
         std::array<std::uint8_t, devices_max> shard{};
         std::vector<DeviceSet> devices;
     };
+    // The indices that shards of a dimension have in common, before and after.
+    struct Common {
+        Numbers elements;  // for each wanted shard: by held shard
+        Numbers wants;     // indices of each wanted shard
+        Index part = 0;    // indices that any two shards have in common if they have some; 0 if it varies
+        std::vector<std::pair<std::size_t, std::size_t>> meetings;  // held and wanted shards that have some
+    };
     // A dimension before and after.
     struct Contact {
         const Cut* held = nullptr;
         const Cut* wanted = nullptr;
-        const Index* common = nullptr;   // for each wanted shard: indices that each held shard has of it
-        const Index* wants = nullptr;    // indices of each wanted shard
-        Index part = 0;                  // indices that any two shards have in common if they have some; 0 if it varies
+        const Common* common = nullptr;
         std::vector<DeviceSet> holders;  // by wanted shard: devices that hold some of it
         std::vector<DeviceSet> wanters;  // by held shard: devices that want some of it
+        [[nodiscard]] const Index* elements() const { return common->elements.data(); }
         [[nodiscard]] Index met(std::size_t holder, std::size_t wanter) const {
-            return common[wanted->shard[wanter] * held->devices.size() + held->shard[holder]];
+            return elements()[wanted->shard[wanter] * held->devices.size() + held->shard[holder]];
         }
     };
     // The indices that one shard meets, by shard of the other end.
@@ -67,7 +78,7 @@ private:
         const Contact* contact;
     };
     [[nodiscard]] const Cut& cut_of(List list);
-    [[nodiscard]] const Index* common_of(std::size_t dim, List held, List wanted);
+    [[nodiscard]] const Common& common_of(std::size_t dim, List held, List wanted);
     [[nodiscard]] const Contact& contact_of(std::size_t dim, List held, List wanted);
     [[nodiscard]] const Tiles& tiles_of(const State& state);
     [[nodiscard]] Index met(std::size_t holder, std::size_t wanter) const;
@@ -92,7 +103,7 @@ private:
     bool counts_moves_ = false;
     Numbers positions_;  // by device
     DeviceSet all_ = 0;
-    Tiles alike_{};  // by device: the devices that agree with it in the digits that the frame cancelled
+    Sets alike_{};  // by device: the devices that agree with it in the digits that the frame cancelled
     std::vector<std::vector<DeviceSet>> blocks_;  // by level
     std::vector<DeviceSet> around_;               // by level and device: its block
     State held_;                                  // the states at hand
@@ -108,7 +119,7 @@ private:
     Index wants_each_ = 1;  // elements of a wanted tile, in all dimensions but these
     std::unordered_map<std::uint32_t, Cut> cut_;                                 // by list
     std::unordered_map<std::uint64_t, Tiles> tiles_;                             // by state
-    std::array<std::unordered_map<std::uint64_t, Numbers>, lists_max> common_;   // by dimension
+    std::array<std::unordered_map<std::uint64_t, Common>, lists_max> common_;    // by dimension
     std::array<std::unordered_map<std::uint64_t, Contact>, lists_max> contact_;  // by dimension
     Numbers sent_;  // in the move at hand, by level and device
     Numbers received_;

@@ -145,8 +145,9 @@ const Index* LevelNeeds::common(std::size_t dim, List held, List wanted) {
 }
 
 // The most elements that the blocks of a unit want and lack. Returns 0 if summands change to other summands.
-Index LevelNeeds::entering(const Border& border, const State& held, const State& wanted) {
-    if (tiles_) return entering_tiles(border, held, wanted);
+Index LevelNeeds::entering(std::size_t level, const State& held, const State& wanted) {
+    if (tiles_) return entering_tiles(level, held, wanted);
+    const Border& border = borders_[level];
     const std::size_t dims = frame_.dims();
     const List summands = held.lists[dims];
     bool lacks_all = false;  // some summand of each element is elsewhere
@@ -178,7 +179,8 @@ Index LevelNeeds::entering(const Border& border, const State& held, const State&
     return saturating_multiply(most, border.times);
 }
 
-Index LevelNeeds::entering_tiles(const Border& border, const State& held, const State& wanted) {
+Index LevelNeeds::entering_tiles(std::size_t level, const State& held, const State& wanted) {
+    const Border& border = borders_[level];
     const std::size_t dims = frame_.dims();
     if (held.lists[dims] != wanted.lists[dims] && !wanted.lists[dims].empty()) return 0;
     tiles_->between(held, wanted);
@@ -186,17 +188,15 @@ Index LevelNeeds::entering_tiles(const Border& border, const State& held, const 
     std::size_t block = border.first;
     for (const std::size_t end : border.ends) {
         Index lacks = 0;
-        for (; block < end; ++block) lacks += tiles_->lacking(blocks_[block]);
+        for (; block < end; ++block) lacks += tiles_->lacking(level, blocks_[block]);
         most = std::max(most, lacks);
     }
     return most;
 }
 
 Index LevelNeeds::picoseconds(const State& held, const State& wanted, Index received) {
-    return floor_->picoseconds([&](std::size_t level) {
-        const Border& border = borders_[level];
-        return border.ends.empty() ? received : entering(border, held, wanted);
-    });
+    return floor_->picoseconds(
+        [&](std::size_t level) { return borders_[level].ends.empty() ? received : entering(level, held, wanted); });
 }
 
 }  // namespace reshard

@@ -43,8 +43,8 @@ private:
     using Counts = std::vector<Index>;  // by block
 
     [[nodiscard]] Index devices_inside(std::size_t level) const;
-    [[nodiscard]] Index entering(const Border& border, const State& held, const State& wanted);
-    [[nodiscard]] Index entering_tiles(const Border& border, const State& held, const State& wanted);
+    [[nodiscard]] Index entering(std::size_t level, const State& held, const State& wanted);
+    [[nodiscard]] Index entering_tiles(std::size_t level, const State& held, const State& wanted);
     [[nodiscard]] const Index* common(std::size_t dim, List held, List wanted);
     [[nodiscard]] const Unions& unions(std::size_t dim, List list);
 

@@ -23,6 +23,9 @@ constexpr Index few_devices_max = 32;
 constexpr Index hops_of_a_bound = 2;
 constexpr Index hops_of_a_price = 12;
 
+// On several levels hops wait for their prices. Most are never priced, so a search looks at 1.5 times as many.
+constexpr Index with_waiting(Index hops) { return saturating_multiply(3, hops) / 2; }
+
 struct Node {
     State state;
     EdgeCost paid;
@@ -58,6 +61,20 @@ struct Entry {
     }
 };
 
+// What counts towards the limit of moves.
+struct Effort {
+    Index hop = 1;  // as the search lists it
+    Index bound = 0;
+    Index price = 0;
+};
+
+Effort effort_of(const SearchSpace& frame, bool counts_devices) {
+    const Index hop = frame.exact ? 1 + frame.devices / devices_of_a_hop : 1;
+    if (!counts_devices) return {hop, 0, 0};
+    if (device_count(frame.like->mesh) <= few_devices_max) return {0, hop, 0};
+    return {0, hops_of_a_bound * hop, hops_of_a_price};
+}
+
 class Search {
 public:
     Search(const SearchSpace& frame, const SearchOptions& options, const Machine& machine)
@@ -68,17 +85,17 @@ public:
           moves_(frame, levels_, options.objective != Objective::bytes,
                  options.objective == Objective::time && machine.copy_run_ps > 0),
           prices_(frame, options.objective, machine),
-          waits_(prices_.counts_devices() && options.vocabulary == Vocabulary::all),
-          many_devices_(device_count(frame.like->mesh) > few_devices_max),
-          effort_(frame.exact ? 1 + frame.devices / devices_of_a_hop : 1) {
+          bounds_wait_(prices_.counts_devices() && options.vocabulary == Vocabulary::all),
+          bounds_first_(bounds_wait_ || !prices_.counts_devices()),
+          effort_(effort_of(frame, bounds_wait_)),
+          hops_max_(levels_ && !bounds_wait_ ? with_waiting(options.hops_max) : options.hops_max) {
         nodes_.reserve(64);
         open_.reserve(128);
         hops_.reserve(256);
     }
 
     Found run() {
-        const auto nothing = [](auto...) { return EdgeCost{}; };
-        reach(frame_.source, {}, nothing, nothing, 0, StepKind::slice);
+        reach(frame_.source, {}, 0, StepKind::slice);
         Found found;
         while (!open_.empty()) {
             std::pop_heap(open_.begin(), open_.end());
@@ -90,7 +107,7 @@ public:
             }
             if (entry.waits) {
                 price(entry.order);
-                if (looked_at_ > options_.hops_max) break;
+                if (looked_at_ > hops_max_) break;
                 continue;
             }
             Node& node = nodes_[entry.node];
@@ -98,8 +115,8 @@ public:
             node.closed = true;
             ++found.states;
             expand(entry.node);
-            if (!waits_) looked_at_ += saturating_multiply(static_cast<Index>(hops_.size()), effort_);
-            if (looked_at_ > options_.hops_max) break;
+            looked_at_ += saturating_multiply(std::ssize(hops_), effort_.hop);
+            if (looked_at_ > hops_max_) break;
         }
         found.complete = found.complete || open_.empty();  // an empty queue: no other way exists
         found.all_exchanges = all_exchanges_;
@@ -125,7 +142,7 @@ private:
         std::push_heap(open_.begin(), open_.end());
     }
 
-    // If bounds and prices look at every device, a hop waits for them until none has a lower total.
+    // On several levels bounds and prices take long, so a hop waits for them until none has a lower total.
     void wait(const Edge& hop, EdgeCost paid_before, std::uint32_t parent) {
         const bool goal = hop.state == frame_.target;
         const EdgeCost floor = paid_before + prices_.floor_of(hop, goal);
@@ -134,7 +151,7 @@ private:
         const EdgeCost total = floor + remembered(slot, hop.state);
         if (late(total)) return;
         const auto number = static_cast<std::uint32_t>(waiting_.size());
-        waiting_.push_back({hop, floor, parent});
+        waiting_.push_back({hop, floor, parent, !bounds_first_});
         if (goal)
             price(number);
         else
@@ -150,13 +167,13 @@ private:
         if (known(slot, floor)) return;
         const EdgeCost least = remembered(slot, hop.state);
         if (!by_levels) {
-            looked_at_ = saturating_add(looked_at_, many_devices_ ? hops_of_a_bound * effort_ : effort_);
+            looked_at_ = saturating_add(looked_at_, effort_.bound);
             const EdgeCost lower = std::exchange(floor, before.paid + prices_.floor_by_levels(before.state, hop, goal));
             by_levels = true;
             if (late(floor + least) || known(slot, floor)) return;
             if (floor > lower && !goal) return push({floor + least, 0, floor, number, true});
         }
-        if (many_devices_) looked_at_ = saturating_add(looked_at_, hops_of_a_price);
+        looked_at_ = saturating_add(looked_at_, effort_.price);
         const EdgeCost paid = before.paid + prices_.of(before.state, hop, goal);
         if (!late(paid + least) && !known(slot, paid)) arrive(slot, {hop.state, paid, parent, hop.kind}, least, number);
     }
@@ -172,36 +189,15 @@ private:
         push({node.paid + least, slot.node - 1, node.paid, order.value_or(slot.node - 1)});
     }
 
-    // On several levels a price takes long, so it is computed only if its lower bounds are not too high already. The
-    // better bound takes as long as the price of a collective if devices are counted.
-    template <class Floor, class Price>
-    void reach(const State& state, EdgeCost paid_before, const Floor& floor, const Price& price, std::uint32_t parent,
-               StepKind kind) {
+    void reach(const State& state, EdgeCost paid, std::uint32_t parent, StepKind kind) {
         const bool goal = state == frame_.target;
         EdgeCost least;
-        if (remembers_) {
-            // On one level a price is cheap to compute, and late states need no place in the table.
-            const EdgeCost lowest = levels_ ? paid_before : paid_before + price();
-            if (!levels_ && late(lowest)) return;
-            Places::Slot& slot = places_.at(state.code(frame_.lists));
-            if (known(slot, lowest)) return;
-            least = remembered(slot, state);
-            const auto is_late = [&](bool by_levels) {
-                const EdgeCost at_least = paid_before + floor(by_levels);
-                return late(at_least + least) || known(slot, at_least);
-            };
-            if (levels_ && (is_late(false) || (!prices_.counts_devices() && is_late(true)))) return;
-        } else if (!goal) {
-            least = least_from(state, false);
-        }
-        const EdgeCost paid = paid_before + price();
+        if (!remembers_ && !goal) least = least_from(state, false);
         if (late(paid + least)) return;
         Places::Slot& slot = places_.at(state.code(frame_.lists));
         if (known(slot, paid)) return;
-        if (!remembers_ && frame_.exact && !goal) {
-            if (!slot.asked) slot.least = least_from(state, true);
-            slot.asked = true;
-            least = slot.least;
+        if (remembers_ || frame_.exact) {
+            least = remembered(slot, state);
             if (late(paid + least)) return;
         }
         arrive(slot, {state, paid, parent, kind}, least);
@@ -249,16 +245,10 @@ private:
         for (const bool arrives : {true, false})
             for (const Edge& hop : hops_)
                 if ((hop.state == frame_.target) == arrives) {
-                    if (waits_) {
+                    if (levels_)
                         wait(hop, paid, index);
-                        continue;
-                    }
-                    const auto floor = [&](bool by_levels) {
-                        return by_levels ? prices_.floor_by_levels(state, hop, arrives)
-                                         : prices_.floor_of(hop, arrives);
-                    };
-                    const auto price = [&] { return prices_.of(state, hop, arrives); };
-                    reach(hop.state, paid, floor, price, index, hop.kind);
+                    else
+                        reach(hop.state, paid + prices_.of(state, hop, arrives), index, hop.kind);
                 }
     }
 
@@ -314,17 +304,16 @@ private:
 
     // True if another way is as good as the lower bound of the exchange.
     bool late_by_exchange(const State& state, const Sides& here, EdgeCost paid, const Exchanged& one) {
-        if (!remembers_) return paid + one.least >= below();
+        if (!remembers_) return late(paid + one.least);
         // Most exchanges are late by their copies and what follows, which takes no time to look up.
         const auto least = [&] { return remembered(places_.at(one.state.code(frame_.lists)), one.state); };
-        if (prices_.by_levels() && paid + prices_.copies(one.sides.tile) + least() >= below()) return true;
-        if (waits_) return false;
+        if (prices_.by_levels() && late(paid + prices_.copies(one.sides.tile) + least())) return true;
+        if (bounds_wait_) return false;
         const Index received = moves_.least_in_exchange(here, one.sides);
         const EdgeCost floor = paid + prices_.exchange_floor(state, one.state, one.sides.tile, received);
-        if (floor >= below()) return true;
+        if (late(floor)) return true;
         Places::Slot& slot = places_.at(one.state.code(frame_.lists));
-        return (slot.node != 0 && floor >= nodes_[slot.node - 1].paid) ||
-               floor + remembered(slot, one.state) >= below();
+        return known(slot, floor) || late(floor + remembered(slot, one.state));
     }
 
     // Neighbouring local steps of one kind are one step.
@@ -347,9 +336,10 @@ private:
     const bool remembers_;  // the bound of a state takes longer to compute than a look-up
     const Moves moves_;
     const EdgeCosts prices_;
-    const bool waits_;  // hops wait for their prices
-    const bool many_devices_;
-    const Index effort_;  // of one hop
+    const bool bounds_wait_;   // bounds by levels take so long that not even exchanges have them at once
+    const bool bounds_first_;  // a hop that waits has a bound by levels before its price
+    const Effort effort_;
+    const Index hops_max_;  // looked at before it gives up
     std::vector<Node> nodes_;
     Places places_;
     std::vector<std::pair<std::uint64_t, EdgeCost>> shapes_;

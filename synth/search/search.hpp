@@ -31,7 +31,7 @@ struct Found {
 /// the others pay as much for theirs. Exchanges reach the target; for the least time also states that a gather
 /// completes; and with sums or several levels every state, if these are not too many. If they reach every state, one
 /// exchange between two changes of summands is the least in bytes and steps, so the search tries no other move there.
-/// If no digits describe the blocks of a network, moves wait for their prices until none has a lower bound.
+/// On several levels moves wait for their prices until none has a lower bound.
 [[nodiscard]] Found search(const SearchSpace& frame, const SearchOptions& options, const Machine& machine);
 
 }  // namespace reshard

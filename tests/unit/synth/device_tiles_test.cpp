@@ -56,7 +56,7 @@ void expect_every_element(std::string_view source, std::string_view target, bool
             Index lacks = 0;
             for (const auto& element : elements_of(space->layout(wanted), blocks[block]))
                 lacks += has.contains(element) ? 0 : 1;
-            ASSERT_EQ(tiles.lacking(tiles.set_of(blocks[block])), lacks)
+            ASSERT_EQ(tiles.lacking(1, tiles.set_of(blocks[block])), lacks)
                 << format(space->layout(held)) << " to " << format(space->layout(wanted)) << ", node " << block;
             lacking += lacks;
         }
