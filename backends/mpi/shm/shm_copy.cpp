@@ -94,7 +94,8 @@ Result<bool> ShmCopyPlan::choose(MPI_Comm communicator, const PeerRegions& parts
 // The receiver copies a packed line out of a cache in less time than out of memory, so cached stores may take longer.
 // If ranks share cores, only some of a rank's peers are on another core, and the ratio is smaller.
 PackStores ShmCopyPlan::pack_stores(const Options& options) const {
-    if (options.unregistered_buffers != UnregisteredBuffers::by_size) return PackStores(bounce_store_);
+    const bool by_size = options.unregistered_buffers == UnregisteredBuffers::by_size;
+    if (!by_size || bounce_store_ == Store::streaming) return PackStores(bounce_store_);
     return PackStores(bounce_store_, signals_->crowded() ? 1.25 : 1.5);
 }
 
