@@ -14,7 +14,7 @@ extern "C" {
 
 /// How data moves between ranks of a node that do not reach each other's buffers.
 enum reshard_mpi_unregistered {
-    RESHARD_MPI_BY_SIZE = 0,            ///< by the number of bytes that all ranks write
+    RESHARD_MPI_BY_SIZE = 0,            ///< by the number of bytes; measured if it is small
     RESHARD_MPI_BOUNCE = 1,             ///< through a bounce buffer and the caches
     RESHARD_MPI_BOUNCE_NONTEMPORAL = 2  ///< the same with non-temporal stores
 };

@@ -1,7 +1,9 @@
 #include "backends/mpi/shm/bounce_buffers.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
+#include <utility>
 
 #include "backends/mpi/base/agree.hpp"
 #include "src/base/cache_line.hpp"
@@ -90,8 +92,25 @@ std::vector<BounceSlot> deal_buffer(const std::vector<Index>& incoming, Index bo
     return slots;
 }
 
+Store PackStores::now() const {
+    const bool other = measured() && turn_ < cycle - samples;
+    return other == (kept_ == Store::cached) ? Store::streaming : Store::cached;
+}
+
+void PackStores::end_turn(double seconds) {
+    if (measured()) {
+        double& least = least_[static_cast<std::size_t>(now())];
+        least = std::min(least, seconds);
+    }
+    if (++turn_ < cycle) return;
+    turn_ = 0;
+    const auto [cached, streaming] = std::exchange(least_, {never, never});
+    if (longer_ > 0) kept_ = cached < longer_ * streaming ? Store::cached : Store::streaming;
+}
+
 Result<void> BounceBuffers::make(MPI_Comm communicator, Signals& signals, Arena& arena, const PeerRegions& parts,
-                                 Index bounce_bytes) {
+                                 Index bounce_bytes, const PackStores& stores) {
+    stores_ = stores;
     const auto ranks = static_cast<std::size_t>(size_of_communicator(communicator));
     const auto rank = static_cast<std::size_t>(rank_of(communicator));
     const std::vector<BounceSlot> slots = deal_buffer(bytes_by_peer(parts.receives, ranks), bounce_bytes);
@@ -134,9 +153,7 @@ Result<void> BounceBuffers::make(MPI_Comm communicator, Signals& signals, Arena&
 }
 
 void BounceBuffers::restart(const std::vector<std::vector<char>>& to_stage,
-                            const std::vector<std::vector<char>>& from_stage, const std::vector<char>& own,
-                            Store bounce_store) {
-    bounce_store_ = bounce_store;
+                            const std::vector<std::vector<char>>& from_stage, const std::vector<char>& own) {
     staying_->restart(own);
     for (Pair& pair : outgoing_) pair.pieces.restart(to_stage[pair.peer]);
     for (Pair& pair : incoming_) pair.pieces.restart(from_stage[pair.peer]);
@@ -166,17 +183,32 @@ std::size_t BounceBuffers::open_halves() {
 void BounceBuffers::fill(Signals& signals, const std::vector<const std::byte*>& sources,
                          const std::vector<std::byte*>& targets, Store store, std::size_t open) {
     while (open > 0) {
+        Index bytes = 0;
         for (Pair& pair : outgoing_) {
-            if (pair.packed_bytes < 0 || pair.pieces.pack(pair.half(), pair.packed_bytes, sources, copies_)) continue;
+            const Index before = pair.packed_bytes;
+            if (before < 0) continue;
+            if (pair.pieces.pack(pair.half(), pair.packed_bytes, sources, copies_)) {
+                bytes += pair.packed_bytes - before;
+                continue;
+            }
             pair.packed_bytes = -1;
             --open;
-            if (bounce_store_ == Store::streaming) store_fence();
+            store_fence();
             pair.flags->filled.store(++pair.moved, std::memory_order_release);
             signals.wake(pair.peer);
         }
-        copies_.run(bounce_store_);
+        if (bytes > 0) run_copies(bytes);
         staying_->move(sources, targets, store);
     }
+}
+
+void BounceBuffers::run_copies(Index bytes) {
+    using Clock = std::chrono::steady_clock;
+    const bool measured = stores_.measured();
+    const auto begin = measured ? Clock::now() : Clock::time_point();
+    copies_.run(stores_.now());
+    const std::chrono::duration<double> took = measured ? Clock::now() - begin : Clock::duration();
+    stores_.end_turn(took.count() / static_cast<double>(bytes));
 }
 
 bool BounceBuffers::drain(Signals& signals, Pair& pair, const std::vector<std::byte*>& targets, Store store) {

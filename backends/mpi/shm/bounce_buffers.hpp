@@ -3,6 +3,9 @@
 // its slot ahead. Pairs whose parts lie side by side in the source keep pace, so that the source is read in order.
 #pragma once
 
+#include <array>
+#include <limits>
+
 #include "backends/mpi/shm/bounce_pieces.hpp"
 #include "backends/mpi/shm/signals.hpp"
 
@@ -24,19 +27,46 @@ struct SlotFlags {
 /// Divides a bounce buffer of about `bounce_bytes` among its senders. `incoming` holds the bytes of each sender.
 [[nodiscard]] std::vector<BounceSlot> deal_buffer(const std::vector<Index>& incoming, Index bounce_bytes);
 
+/// Chooses the stores that fill bounce buffers. A cached store fetches the line from the core that read it last.
+/// Between far cores that takes three times as long as a non-temporal store; between near cores a cached line is read
+/// sooner. Processes move from core to core, so a rank measures again and again. In each cycle it packs some turns with
+/// the other stores, and as many with those that it keeps.
+class PackStores {
+public:
+    static constexpr int cycle = 128;  ///< turns
+    static constexpr int samples = 2;  ///< turns that are measured with either store. The faster one of them counts.
+
+    /// Keeps cached stores if they take less than `longer` times as long as the others. 0: keeps the first ones.
+    explicit PackStores(Store first = Store::cached, double longer = 0) : kept_(first), longer_(longer) {}
+
+    [[nodiscard]] Store kept() const { return kept_; }
+    /// For this turn.
+    [[nodiscard]] Store now() const;
+    /// Whether the caller must measure this turn.
+    [[nodiscard]] bool measured() const { return longer_ > 0 && turn_ >= cycle - 2 * samples; }
+    /// `seconds`: for each byte, of a measured turn.
+    void end_turn(double seconds);
+
+private:
+    static constexpr double never = std::numeric_limits<double>::infinity();
+    Store kept_;
+    double longer_;
+    int turn_ = cycle / 2;                       // the first cycle is shorter
+    std::array<double, 2> least_{never, never};  // seconds for each byte, by Store, in this cycle
+};
+
 /// One rank's bounce buffer, and its slots in its peers' bounce buffers.
 class BounceBuffers {
 public:
     /// Collective. All ranks return an error if one does: backend if peers cannot reach each other's memory. `signals`
-    /// takes the memory for this rank's own buffer.
+    /// takes the memory for this rank's own buffer. It fills its peers' buffers with `stores`.
     Result<void> make(MPI_Comm communicator, Signals& signals, Arena& arena, const PeerRegions& parts,
-                      Index bounce_bytes);
+                      Index bounce_bytes, const PackStores& stores);
 
     /// Begins a run. `to_stage` and `from_stage` mark, per peer and array, the data that goes through bounce buffers.
-    /// `own` marks the arrays whose share on this rank is copied on the way. Bounce buffers are written with
-    /// `bounce_store`.
+    /// `own` marks the arrays whose share on this rank is copied on the way.
     void restart(const std::vector<std::vector<char>>& to_stage, const std::vector<std::vector<char>>& from_stage,
-                 const std::vector<char>& own, Store bounce_store);
+                 const std::vector<char>& own);
 
     /// Moves all that can move now; returns true if something moved. After that wanted() names the counters that this
     /// waits for, and any one of them is enough. It is empty once the run is over.
@@ -58,6 +88,7 @@ private:
     [[nodiscard]] std::size_t open_halves();
     void fill(Signals& signals, const std::vector<const std::byte*>& sources, const std::vector<std::byte*>& targets,
               Store store, std::size_t open);
+    void run_copies(Index bytes);
     bool drain(Signals& signals, Pair& pair, const std::vector<std::byte*>& targets, Store store);
 
     Views views_;  // of the peers' buffers
@@ -66,7 +97,7 @@ private:
     std::vector<Pair> incoming_;
     std::vector<std::vector<std::size_t>> groups_;  // outgoing pairs that keep pace
     DealtCopies copies_;
-    Store bounce_store_ = Store::cached;
+    PackStores stores_;
     Signals::Wanteds wanted_;
 };
 

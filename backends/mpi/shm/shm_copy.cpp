@@ -64,8 +64,8 @@ Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, st
     if (small) {
         RESHARD_CHECK(plan->mailboxes_.emplace().make(communicator, *plan->signals_, *plan->arena_, parts));
     } else {
-        RESHARD_CHECK(
-            plan->bounce_buffers_.make(communicator, *plan->signals_, *plan->arena_, parts, options.bounce_bytes));
+        RESHARD_CHECK(plan->bounce_buffers_.make(communicator, *plan->signals_, *plan->arena_, parts,
+                                                 options.bounce_bytes, plan->pack_stores(options)));
     }
     plan->reached_ = std::move(parts);
     return plan;
@@ -89,6 +89,14 @@ Result<bool> ShmCopyPlan::choose(MPI_Comm communicator, const PeerRegions& parts
     // If ranks share cores, a wait costs as much as the second copy of some more KiB.
     const Index barrier = signals_->barrier_bytes();
     return all[0] <= (signals_->crowded() ? barrier : 2 * barrier) && all[1] < barrier && all[2] == 0;
+}
+
+// The receiver copies a packed line out of a cache in less time than out of memory, so cached stores may take longer.
+// If ranks share cores, only some of a rank's peers are on another core, and the ratio is smaller.
+PackStores ShmCopyPlan::pack_stores(const Options& options) const {
+    const bool by_size = options.unregistered_buffers == UnregisteredBuffers::by_size;
+    if (!by_size || bounce_store_ == Store::streaming) return PackStores(bounce_store_);
+    return PackStores(bounce_store_, signals_->crowded() ? 1.25 : 1.5);
 }
 
 std::string ShmCopyPlan::describe() const {
@@ -270,8 +278,7 @@ void ShmCopy::count_bounced() const {
 
 Result<void> ShmCopy::sweep() {
     if (!is_resolved()) RESHARD_CHECK(resolve());
-    if (paths_.bounces)
-        plan_.bounce_buffers_.restart(paths_.to_stage, paths_.from_stage, paths_.staged, plan_.bounce_store_);
+    if (paths_.bounces) plan_.bounce_buffers_.restart(paths_.to_stage, paths_.from_stage, paths_.staged);
     if (!has_own_) push();
     for (std::size_t array = 0; array < plan_.arrays_.size(); ++array)
         if (paths_.pulls[array] != 0)

@@ -69,6 +69,7 @@ private:
     };
     ShmCopyPlan() = default;
     Result<bool> choose(MPI_Comm communicator, const PeerRegions& parts, const Options& options);
+    [[nodiscard]] PackStores pack_stores(const Options& options) const;
 
     std::shared_ptr<Arena> arena_;
     std::unique_ptr<Signals> signals_;

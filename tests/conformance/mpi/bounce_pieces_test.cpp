@@ -1,5 +1,5 @@
 // Parts cut into pieces. The receiver copies exactly the data out of the slots that the sender packed into them, for
-// any size of slots.
+// any size of slots. The sender packs with the stores that it measured to be faster.
 #include "backends/mpi/shm/bounce_pieces.hpp"
 
 #include <fmt/format.h>
@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+
+#include "backends/mpi/shm/bounce_buffers.hpp"
 
 namespace reshard::mpi {
 namespace {
@@ -139,6 +141,33 @@ TEST(BouncePieces, ArriveAsTheyLeft) {
         ASSERT_EQ(moved, expected) << fmt::format("round {}: what stays", round);
         ASSERT_EQ(targets, expected) << fmt::format("round {}: elements of {}, slots of {}, {} of them", round,
                                                     element_bytes, slot_bytes, slots);
+    }
+}
+
+// The stores that are kept after the turns of one more cycle, in which a cached store takes `ratio` times as long as a
+// non-temporal one. One turn is late: the rank lost its core.
+Store kept_after_cycle(PackStores& stores, double ratio, int late_turn = -1) {
+    int others = 0;
+    for (int turn = 0; turn < PackStores::cycle; ++turn) {
+        others += stores.now() != stores.kept() ? 1 : 0;
+        stores.end_turn(turn == late_turn ? 1e6 : stores.now() == Store::cached ? ratio : 1);
+    }
+    EXPECT_LE(others, PackStores::samples);
+    return stores.kept();
+}
+
+TEST(PackStores, FollowTheDistanceOfTheCores) {
+    for (const Store first : {Store::cached, Store::streaming}) {
+        for (int late = -1; late < PackStores::cycle; ++late) {
+            PackStores stores(first, 1.5);
+            EXPECT_EQ(stores.now(), first);
+            for (const double ratio : {1.0, 3.0, 3.0, 0.7, 1.4, 1.6}) {
+                EXPECT_EQ(kept_after_cycle(stores, ratio, late), ratio > 1.5 ? Store::streaming : Store::cached)
+                    << "ratio " << ratio << ", turn " << late << " is late";
+            }
+        }
+        PackStores given(first);
+        for (const double ratio : {1.0, 3.0}) EXPECT_EQ(kept_after_cycle(given, ratio), first);
     }
 }
 

@@ -103,7 +103,7 @@ TEST(Mpi, TuneFailsOnAllRanksWhereOneFails) {
 }
 
 // With every given way, runs are right and report the way. By default, data larger than an eighth
-// of the last cache bypasses it in bounce buffers, and data larger than half of it in targets too.
+// of the last cache first bypasses it in bounce buffers, and data larger than half of it in targets too.
 TEST(Mpi, UnregisteredBuffersMoveEveryWay) {
     using enum mpi::UnregisteredBuffers;
     struct Case {
