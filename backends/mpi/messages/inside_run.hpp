@@ -20,7 +20,8 @@ public:
     /// pre: no memory is registered. `orders` holds the steps of each stage.
     Result<void> bind(std::span<const Stage> stages, std::span<const std::vector<StageStep>> orders, Arena& arena,
                       const Buffers& buffers);
-    /// So many `ranks` agree. An interrupt ends the wait. Errors: as a run, or as `agree` returns. pre: the buffers are bound.
+    /// So many `ranks` agree. An interrupt ends the wait. Errors: as a run, or as `agree` returns. pre: the buffers are
+    /// bound.
     Result<void> run(std::span<const Stage> stages, std::size_t ranks, const Agree& agree);
 
 private:
