@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 
+#include "bench/timing.hpp"
 #include "redistribution/problems.hpp"
 #include "reshard/backends/mpi.hpp"
 #include "reshard/text.hpp"
@@ -62,8 +62,6 @@ std::vector<Move> steps(int ranks, Index rows) {
             step(StepKind::zero_fill, "f32[{0}@x,{0}]", "f32[{0},{0}]{{U:x}}"),
             step(StepKind::exchange, "f32[{0}@x,{0}]", "f32[{0}@x/16,{0}]")};
 }
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 double largest(double mine) {
     MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);

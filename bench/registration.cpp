@@ -18,23 +18,20 @@
 
 #include "backends/mpi/shm/registered_pages.hpp"
 #include "bench/mpi_ways.hpp"
+#include "bench/timing.hpp"
 #include "reshard/backends/mpi.hpp"
 #include "reshard/reshard.hpp"
 
 namespace {
 
 using namespace reshard;
+using bench::median;
 using mpi::RegisteredPages;
 
 double seconds_of(const std::function<void()>& body) {
     const auto begin = std::chrono::steady_clock::now();
     body();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-    std::ranges::sort(values);
-    return values[values.size() / 2];
 }
 
 // Memory of the caller's, in small pages or as the system likes.

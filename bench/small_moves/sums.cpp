@@ -6,33 +6,21 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "bench/timing.hpp"
 #include "reshard/backends/mpi.hpp"
 #include "reshard/reshard.hpp"
 
 namespace reshard {
 namespace {
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-template <class Value>
-Value require(Result<Value> result) {
-    if (!result) {
-        fmt::print(stderr, "{}\n", describe(result.error()));
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    if constexpr (!std::is_void_v<Value>) return std::move(*result);
-}
-
-double median(std::vector<double> values) {
-    std::ranges::sort(values);
-    return values[values.size() / 2];
-}
+using bench::median;
+using bench::now;
+using bench::require;
 
 struct Contestant {
     const char* name;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bench/mpi_ways.hpp"
+#include "bench/timing.hpp"
 #include "reshard/backends/mpi.hpp"
 #include "reshard/reshard.hpp"
 #ifdef RESHARD_HAS_C
@@ -23,6 +24,8 @@
 namespace reshard {
 namespace {
 
+using bench::median;
+using bench::require;
 using Clock = std::chrono::steady_clock;
 
 int world_rank() {
@@ -35,15 +38,6 @@ int world_size() {
     int ranks = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     return ranks;
-}
-
-template <class Value>
-Value require(Result<Value> result) {
-    if (!result) {
-        fmt::print(stderr, "rank {}: {}\n", world_rank(), describe(result.error()));
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    if constexpr (!std::is_void_v<Value>) return std::move(*result);
 }
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
@@ -75,11 +69,6 @@ bool right(std::span<const double> out, Index side) {
 void fill(std::span<double> in) {
     const Index first = world_rank() * std::ssize(in);
     for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<double>(first + static_cast<Index>(i));
-}
-
-double median(std::vector<double> values) {
-    std::ranges::sort(values);
-    return values[values.size() / 2];
 }
 
 double least(const std::vector<double>& seconds) { return *std::ranges::min_element(seconds); }
