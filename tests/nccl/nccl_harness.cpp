@@ -1,8 +1,6 @@
-// Ranks as threads of this process, over NCCL. `--ranks=N` sets their number, and `--staging=BYTES` the staging of a
-// plan.
-// `--ordered` adds sums in order, and `--groups=N` keeps so many communicators of groups. With `--device` the tests get
-// the backend itself, whose buffers lie on the device, instead of its mirror. With `--rank=R` and
-// `--meet=FILE` this process is one rank of several.
+// Ranks of a Party, over NCCL. `--ranks=N` sets their number, and `--staging=BYTES` the staging of a plan. `--ordered`
+// adds sums in order, and `--groups=N` keeps so many communicators of groups. With `--device` the tests get the backend
+// itself, whose buffers lie on the device, instead of its mirror.
 #include <gtest/gtest.h>
 
 #include <charconv>
@@ -18,15 +16,12 @@ namespace {
 class NcclHarness final : public Harness {
 public:
     Index count = 4;
-    Index own = -1;    ///< rank of this process; -1: all ranks are threads of it
-    std::string meet;  ///< the file through which processes meet
     bool mirrors = true;
     nccl::Options options;
 
     [[nodiscard]] Index ranks() const override { return count; }
     void on_every_rank(const std::function<void(Backend&)>& body) override {
-        if (own < 0) party_ = std::make_unique<nccl::test::Party>(count);
-        if (!party_) party_ = std::make_unique<nccl::test::Party>(count, own, meet);
+        party_ = std::make_unique<nccl::test::Party>(count);
         party_->on_every_rank([&](ncclComm_t communicator, Index) {
             auto backend = nccl::make_backend(communicator, options);
             ASSERT_TRUE(backend) << backend.error().message;
@@ -37,7 +32,6 @@ public:
             party_->count_true(true);
         });
     }
-    void leave() { party_.reset(); }  ///< ends this process's connections to its peers
     std::string from_rank_0(const std::function<std::string()>& make) override { return make(); }
     Index count_true(Backend&, bool answer) override { return party_->count_true(answer); }
 
@@ -60,7 +54,7 @@ bool read_option(std::string_view argument, std::string_view name, Index& value)
 class NoComplaints final : public testing::Environment {
 public:
     void TearDown() override {
-        nccl_harness().leave();
+        nccl::test::Party::leave();
         if (!nccl::test::on_doubles()) return;
         EXPECT_EQ(nccl::test::found<int()>("gpu_double_complaints")(), 0) << "the doubles complained; see above";
         EXPECT_EQ(nccl::test::found<int()>("nccl_double_communicators")(), 0) << "communicators that nobody destroyed";
@@ -81,8 +75,6 @@ int main(int argc, char** argv) {
         if (argument == "--device") harness.mirrors = false;
         if (argument == "--ordered") harness.options.ordered_sums = true;
         reshard::conformance::read_option(argument, "--ranks=", harness.count);
-        reshard::conformance::read_option(argument, "--rank=", harness.own);
-        if (argument.starts_with("--meet=")) harness.meet = argument.substr(argument.find('=') + 1);
         reshard::conformance::read_option(argument, "--staging=", harness.options.staging_bytes_max);
         if (reshard::conformance::read_option(argument, "--groups=", groups)) {
             harness.options.communicators_max = static_cast<std::size_t>(groups);

@@ -44,13 +44,10 @@ def start(command, **environment):
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
-def ranks_as_processes(seconds, ranks, program, *more):
-    """A program that takes its rank as an option and from the environment."""
+def ranks_as_processes(seconds, ranks, command):
     with tempfile.TemporaryDirectory() as folder:
-        meet = f"{folder}/id"
-        return finish([start([program, f"--ranks={ranks}", f"--rank={rank}", f"--meet={meet}", *more], RESHARD_MEET=meet,
-                             RESHARD_RANK=str(rank), NCCL_HOSTID=f"rank{rank}", **ENVIRONMENT)
-                       for rank in range(ranks)], seconds)
+        return finish([start(command, RESHARD_RANK=str(rank), RESHARD_MEET=f"{folder}/id",
+                             NCCL_HOSTID=f"rank{rank}", **ENVIRONMENT) for rank in range(ranks)], seconds)
 
 
 def main(arguments):
@@ -72,7 +69,8 @@ def main(arguments):
             ("halos", 2 * seconds, "halos_nccl", 4, "--gtest_filter=Halos.*"),
             ("moves that cast, transpose and pad", seconds, "changes_nccl", 2, "--device"),
             ("starts and graphs", 2 * seconds, "nccl_start_test", 4)):
-        cases.append((f"{name}, {ranks} ranks", functools.partial(ranks_as_processes, limit, ranks, tests / program, *more)))
+        cases.append((f"{name}, {ranks} ranks", functools.partial(ranks_as_processes, limit, ranks,
+                                                                          [tests / program, f"--ranks={ranks}", *more])))
     for ranks in (2, 4):
         cases.append((f"arrays of torch, {ranks} ranks",
                       lambda n=ranks: finish([start([sys.executable, "-B", here / "one_gpu_python.py", n])],

@@ -7,17 +7,22 @@ GPU is missing."""
 import ctypes
 import os
 import pathlib
-import subprocess
 import sys
-import tempfile
 import time
 
-import numpy
+import one_gpu
+
+try:
+    import numpy
+    import torch  # before reshard.nccl, which takes the NCCL that torch has loaded
+
+    import reshard
+except ImportError as reason:
+    print(f"skipped: {reason}")
+    sys.exit(one_gpu.SKIPPED)
 
 SECONDS_MAX = 90
 SEED = 20261127
-ENVIRONMENT = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "NCCL_MNNVL_ENABLE": "0", "NCCL_MAX_CTAS": "2",
-               "CUDA_DEVICE_MAX_CONNECTIONS": "32", "CUDA_MODULE_LOADING": "EAGER"}
 
 
 class UniqueId(ctypes.Structure):
@@ -30,18 +35,18 @@ def loaded_library(name):
         return ctypes.CDLL(min({line.split()[-1] for line in maps if f"/lib{name}.so" in line}))
 
 
-def make_communicator(rank, ranks, folder):
+def make_communicator(rank, ranks, meet):
     nccl = loaded_library("nccl")
     nccl.ncclCommInitRank.argtypes = (ctypes.POINTER(ctypes.c_void_p), ctypes.c_int, UniqueId, ctypes.c_int)
     nccl.ncclCommDestroy.argtypes = (ctypes.c_void_p,)
-    unique, there = UniqueId(), folder / "id"
+    unique, part = UniqueId(), meet.with_suffix(".part")
     if rank == 0:
         assert nccl.ncclGetUniqueId(ctypes.byref(unique)) == 0
-        (folder / "part").write_bytes(bytes(unique))
-        (folder / "part").rename(there)
-    while not there.exists():
+        part.write_bytes(bytes(unique))
+        part.rename(meet)
+    while not meet.exists():
         time.sleep(0.01)
-    ctypes.memmove(ctypes.byref(unique), there.read_bytes(), 128)
+    ctypes.memmove(ctypes.byref(unique), meet.read_bytes(), 128)
     communicator = ctypes.c_void_p()
     assert nccl.ncclCommInitRank(ctypes.byref(communicator), ranks, unique, rank) == 0
     return nccl, communicator
@@ -72,11 +77,7 @@ def questions(ranks):
         yield mesh, *ends, {}
 
 
-def run_rank(rank, ranks, folder):
-    import torch
-
-    import reshard
-
+def run_rank(rank, ranks, meet):
     def bytes_of(tensor):
         host = tensor.contiguous().cpu()
         return (host.view(torch.int16) if host.dtype == torch.bfloat16 else host).numpy().tobytes()
@@ -84,7 +85,7 @@ def run_rank(rank, ranks, folder):
     torch.cuda.set_device(0)
     torch.zeros(1, device="cuda")
     reshard.nccl.available()
-    nccl, communicator = make_communicator(rank, ranks, folder)
+    nccl, communicator = make_communicator(rank, ranks, meet)
     stream, wrong, moves = torch.cuda.Stream(), 0, 0
     rng = numpy.random.default_rng(SEED)
     for mesh, source, target, changes in questions(ranks):
@@ -130,32 +131,16 @@ def run_rank(rank, ranks, folder):
 
 def main(arguments):
     ranks = int(arguments[0]) if arguments else 2
-    if len(arguments) == 3:
-        return run_rank(int(arguments[1]), ranks, pathlib.Path(arguments[2]))
-    try:
-        import torch
-
-        import reshard
-        missing = "" if torch.cuda.is_available() else "no GPU"
-        missing = missing or ("" if reshard.nccl.available() else "this reshard has no NCCL")
-    except ImportError as reason:
-        missing = str(reason)
+    if "RESHARD_RANK" in os.environ:
+        return run_rank(int(os.environ["RESHARD_RANK"]), ranks, pathlib.Path(os.environ["RESHARD_MEET"]))
+    missing = "" if torch.cuda.is_available() else "no GPU"
+    missing = missing or ("" if reshard.nccl.available() else "this reshard has no NCCL")
     if missing:
         print(f"skipped: {missing}")
-        return 77
-    with tempfile.TemporaryDirectory() as folder:
-        processes = [subprocess.Popen([sys.executable, __file__, str(ranks), str(rank), folder],
-                                      env={**os.environ, **ENVIRONMENT, "NCCL_HOSTID": f"rank{rank}"})
-                     for rank in range(ranks)]
-        end, worst = time.monotonic() + SECONDS_MAX, 0
-        for process in processes:
-            try:
-                worst = max(worst, abs(process.wait(max(1, end - time.monotonic()))))
-            except subprocess.TimeoutExpired:
-                print("it did not come to an end")
-                process.kill()
-                worst = 1
-    return worst
+        return one_gpu.SKIPPED
+    code, said = one_gpu.ranks_as_processes(SECONDS_MAX, ranks, [sys.executable, "-B", __file__, ranks])
+    print(said, end="")
+    return code
 
 
 if __name__ == "__main__":

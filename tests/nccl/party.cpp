@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace reshard::nccl::test {
@@ -26,6 +27,8 @@ void must(ncclResult_t code, const char* call) {
 
 namespace {
 
+ncclComm_t process_communicator = nullptr;  // of a process that is one rank; backends split theirs off it
+
 // Rank 0 leaves the id in a file, which appears whole.
 ncclUniqueId id_through(const std::string& file, bool first) {
     ncclUniqueId id;
@@ -42,28 +45,28 @@ ncclUniqueId id_through(const std::string& file, bool first) {
 
 }  // namespace
 
-std::unique_ptr<Party> make_party(Index ranks) {
+Party::Party(Index ranks) : ranks_(ranks) {
     const char* const rank = std::getenv("RESHARD_RANK");
     const char* const file = std::getenv("RESHARD_MEET");
-    if (rank == nullptr || file == nullptr) return std::make_unique<Party>(ranks);
-    return std::make_unique<Party>(ranks, std::atoi(rank), file);
+    if (rank == nullptr || file == nullptr) return;
+    own_ = std::atoi(rank);
+    file_ = file;
 }
 
-Party::~Party() {
-    if (communicator_ != nullptr) ncclCommDestroy(communicator_);
+void Party::leave() {
+    if (process_communicator != nullptr) ncclCommDestroy(std::exchange(process_communicator, nullptr));
 }
 
-// All tests of the process share one communicator. Backends split theirs off it.
 void Party::run_own(const std::function<void(ncclComm_t, Index)>& body) {
     int devices = 0;
     must(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
     must(cudaSetDevice(static_cast<int>(own_) % devices), "cudaSetDevice");
-    if (communicator_ == nullptr) {
-        must(ncclCommInitRank(&communicator_, static_cast<int>(ranks_), id_through(file_, own_ == 0),
+    if (process_communicator == nullptr) {
+        must(ncclCommInitRank(&process_communicator, static_cast<int>(ranks_), id_through(file_, own_ == 0),
                               static_cast<int>(own_)),
              "ncclCommInitRank");
     }
-    body(communicator_, own_);
+    body(process_communicator, own_);
 }
 
 Index Party::count_over_processes(bool answer) {
@@ -71,7 +74,7 @@ Index Party::count_over_processes(bool answer) {
     int* there = nullptr;
     must(cudaMalloc(&there, sizeof number), "cudaMalloc");
     must(cudaMemcpy(there, &number, sizeof number, cudaMemcpyHostToDevice), "cudaMemcpy");
-    must(ncclAllReduce(there, there, 1, ncclInt32, ncclSum, communicator_, nullptr), "ncclAllReduce");
+    must(ncclAllReduce(there, there, 1, ncclInt32, ncclSum, process_communicator, nullptr), "ncclAllReduce");
     must(cudaMemcpy(&number, there, sizeof number, cudaMemcpyDeviceToHost), "cudaMemcpy");
     must(cudaFree(there), "cudaFree");
     return number;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <string>
 
 #include "reshard/backends/nccl.hpp"
@@ -13,13 +12,16 @@ namespace reshard::nccl::test {
 
 class Party {
 public:
-    explicit Party(Index ranks) : ranks_(ranks) {}
-    /// Makes this process rank `own`. All ranks name the same file, which must not exist yet.
-    Party(Index ranks, Index own, std::string file) : ranks_(ranks), own_(own), file_(std::move(file)) {}
-    ~Party();
+    /// Ranks as threads. If RESHARD_RANK and RESHARD_MEET are set, this process is that rank of several, which name the
+    /// same file. It must not exist yet.
+    explicit Party(Index ranks);
+    ~Party() = default;
     Party(const Party&) = delete;
     Party& operator=(const Party&) = delete;
     [[nodiscard]] Index ranks() const { return ranks_; }
+    /// Ends the communicator that all parties of a process share. A program calls it after its tests: CUDA is gone when
+    /// static objects end.
+    static void leave();
 
     /// Runs the body on all ranks at the same time, each with its device current.
     void on_every_rank(const std::function<void(ncclComm_t communicator, Index rank)>& body);
@@ -34,13 +36,8 @@ private:
     Index ranks_;
     Index own_ = -1;  ///< rank of this process; -1: all ranks are threads of it
     std::string file_;
-    ncclComm_t communicator_ = nullptr;
     reshard::test::Ballot ballot_;
 };
-
-/// Ranks as threads of this process. If RESHARD_RANK and RESHARD_MEET are set, this process is that rank of several,
-/// which meet through that file.
-[[nodiscard]] std::unique_ptr<Party> make_party(Index ranks);
 
 /// Aborts the program with the name of the call if it failed, because there is no test to fail here.
 void must(cudaError_t code, const char* call);

@@ -23,21 +23,14 @@ std::vector<Plan> plans() {
             plan_of("x=2,y=2", "f32[33@x,7@y]", {{exchange, "f32[33@y,7@x]"}})};
 }
 
-std::unique_ptr<Party>& kept_party() {
-    static std::unique_ptr<Party> only;
-    return only;
-}
-
-// CUDA is still there when the last test has run, but not when the program ends.
 class Leave final : public testing::Environment {
 public:
-    void TearDown() override { kept_party().reset(); }
+    void TearDown() override { Party::leave(); }
 };
 const testing::Environment* const leave = testing::AddGlobalTestEnvironment(new Leave);
 
 void on_backends(const Options& options, const std::function<void(Backend&, Party&)>& body) {
-    if (!kept_party()) kept_party() = make_party(ranks);
-    Party& party = *kept_party();
+    Party party(ranks);
     party.on_every_rank([&](ncclComm_t communicator, Index) {
         auto backend = make_backend(communicator, options);
         ASSERT_TRUE(backend) << backend.error().message;
