@@ -1,4 +1,4 @@
-// What programs under mpirun share: the clock, the median, and the end of a job that fails.
+// Programs under mpirun share the clock, the median, and the end of a job that fails.
 #pragma once
 
 #include <fmt/format.h>
@@ -25,11 +25,23 @@ inline double median(std::vector<double> values) {
     return values[values.size() / 2];
 }
 
+inline int world_rank() {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+}
+
+inline int world_size() {
+    int ranks = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    return ranks;
+}
+
 /// The value. An error is printed, and ends the job.
 template <class Value>
 Value require(Result<Value> result) {
     if (!result) {
-        fmt::print(stderr, "{}\n", describe(result.error()));
+        fmt::print(stderr, "rank {}: {}\n", world_rank(), describe(result.error()));
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
     if constexpr (!std::is_void_v<Value>) return std::move(*result);

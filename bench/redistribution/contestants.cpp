@@ -16,18 +16,6 @@
 namespace reshard::bench {
 namespace {
 
-int world_size() {
-    int ranks = 0;
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    return ranks;
-}
-
-int world_rank() {
-    int rank = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    return rank;
-}
-
 // One box to or from a peer.
 struct Piece {
     int peer;
@@ -368,12 +356,6 @@ Buffer::Buffer(Index bytes)
     : size_(static_cast<std::size_t>(bytes)),
       start_(static_cast<std::byte*>(std::aligned_alloc(4096, (size_ + 8191) / 4096 * 4096))) {
     std::memset(start_.get(), 1, size_);
-}
-
-void stop(const Error& error) {
-    fmt::print(stderr, "rank {}: {}\n", world_rank(), error.message);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-    std::abort();
 }
 
 void Buffer::Free::operator()(std::byte* start) const { std::free(start); }

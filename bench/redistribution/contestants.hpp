@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "bench/timing.hpp"
 #include "redistribution/problems.hpp"
 #include "reshard/backends/mpi.hpp"
 
@@ -46,15 +47,6 @@ struct Entry {
     Kind kind;
     std::unique_ptr<Contestant> contestant;
 };
-
-/// Ends the job.
-[[noreturn]] void stop(const Error& error);
-
-template <class Value>
-Value require(Result<Value> result) {
-    if (!result) stop(result.error());
-    return std::move(*result);
-}
 
 /// This library's, on memory of each kind. Collective.
 [[nodiscard]] std::vector<Entry> plans(const Case& one, Backend& backend, const mpi::Options& options, Pair& own);

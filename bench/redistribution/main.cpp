@@ -54,11 +54,10 @@ Index sum(Index mine) {
     return all;
 }
 
-double median(std::vector<double> values) {
+// Of the rounds in which it took part; 0 without any.
+double median_taken(std::vector<double> values) {
     std::erase_if(values, [](double value) { return value != value; });
-    if (values.empty()) return 0;
-    std::ranges::sort(values);
-    return values[values.size() / 2];
+    return values.empty() ? 0 : median(std::move(values));
 }
 
 // Busy seconds of the machine since it started, and of this process.
@@ -126,10 +125,10 @@ std::vector<Record> race(const Case& one, std::vector<Entry>& entries, const Arg
         if (round + 1 != arguments.rounds_slow) continue;
         double fastest = 1e9;
         for (std::size_t i = 0; i < entries.size(); ++i) {
-            if (entries[i].kind == Kind::mpi) fastest = std::min(fastest, median(records[i].seconds));
+            if (entries[i].kind == Kind::mpi) fastest = std::min(fastest, median_taken(records[i].seconds));
         }
         for (std::size_t i = 0; i < entries.size(); ++i) {
-            out[i] = entries[i].kind == Kind::mpi && median(records[i].seconds) > arguments.slow * fastest;
+            out[i] = entries[i].kind == Kind::mpi && median_taken(records[i].seconds) > arguments.slow * fastest;
         }
     }
     for (std::size_t i = 0; i < entries.size(); ++i) {

@@ -26,19 +26,9 @@ namespace {
 
 using bench::median;
 using bench::require;
+using bench::world_rank;
+using bench::world_size;
 using Clock = std::chrono::steady_clock;
-
-int world_rank() {
-    int rank = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    return rank;
-}
-
-int world_size() {
-    int ranks = 0;
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    return ranks;
-}
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
