@@ -61,7 +61,7 @@ struct Entry {
     }
 };
 
-// What counts towards the limit of moves.
+// How much a hop, its bound and its price count towards the limit of moves.
 struct Effort {
     Index hop = 1;  // as the search lists it
     Index bound = 0;

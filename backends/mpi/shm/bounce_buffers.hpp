@@ -29,8 +29,7 @@ struct SlotFlags {
 
 /// Chooses the stores that fill bounce buffers. A cached store fetches the line from the core that read it last.
 /// Between far cores that takes three times as long as a non-temporal store; between near cores a cached line is read
-/// sooner. Processes move from core to core, so a rank measures again and again. In each cycle it packs some turns with
-/// the other stores, and as many with those that it keeps.
+/// sooner. Processes move from core to core, so a rank measures both kinds of stores once in each cycle of turns.
 class PackStores {
 public:
     static constexpr int cycle = 128;  ///< turns

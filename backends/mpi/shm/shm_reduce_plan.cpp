@@ -303,7 +303,8 @@ void ShmReducePlan::deal(const std::vector<char>& staged) {
     deal_to(rounds_.size(), ranks_, rank_, true);
 }
 
-// What this rank does with a piece. If all want the sum, the rank that adds up writes it back to all others.
+// Adds the copies and the sum of a piece that this rank makes. If all want the sum, the rank that adds up writes it
+// back to all others.
 void ShmReducePlan::add_piece(Round& round, const Piece& piece) const {
     const Array& array = *piece.array;
     const Taker& taker = array.takers[piece.taker];

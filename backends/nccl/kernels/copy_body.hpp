@@ -139,8 +139,8 @@ RESHARD_ON_DEVICE TilePlace tile_place(const DeviceBox& box, std::uint32_t tile)
     return {offsets_of(box, plane), tile - lines * box.tiles_across.value, lines - plane * box.tiles_down.value};
 }
 
-// What follows reads each field of the box once, before its loop. A field that is read within a condition, or after a
-// store that could have changed it, is read again for each word, and everything behind it waits.
+// Both functions below read each field of the box once, before their loops. A field that is read within a condition, or
+// after a store that could have changed it, is read again for each word. Then each word waits for it.
 
 /// Copies from the source into the tile. A block does this before its threads synchronize. Pack divides the extents. A
 /// thread loads everything before its first store.

@@ -144,8 +144,8 @@ TEST(BouncePieces, ArriveAsTheyLeft) {
     }
 }
 
-// The stores that are kept after the turns of one more cycle, in which a cached store takes `ratio` times as long as a
-// non-temporal one. One turn is late: the rank lost its core.
+// Runs one more cycle and returns the stores that are kept then. A cached store takes `ratio` times as long as a
+// non-temporal one. In the late turn the rank loses its core.
 Store kept_after_cycle(PackStores& stores, double ratio, int late_turn = -1) {
     int others = 0;
     for (int turn = 0; turn < PackStores::cycle; ++turn) {
