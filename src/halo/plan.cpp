@@ -55,9 +55,9 @@ std::vector<Index> devices_of(const HaloMove& move, const Machine& machine) {
 // The elements that a device exchanges with each peer, and what it copies itself.
 struct Load {
     std::map<Index, Index> received;
-    std::map<Index, Index> sent;
-    Index cells = 0;  // that it writes
-    Index runs = 0;   // of consecutive cells
+    std::vector<std::pair<Index, Index>> sent;  // a peer may have several
+    Index cells = 0;                            // that it writes
+    Index runs = 0;                             // of consecutive cells
 };
 
 Index run_count(const Box& box) { return box.empty() ? 1 : count(box) / box.back().size(); }
@@ -70,7 +70,8 @@ Load load_of(const HaloMove& move, const HaloRound& round, Index device) {
             load.runs += run_count(box);
             if (peer != device) load.received[peer] += count(box);
         });
-        each_send(move, round, device, wrap, [&](Index peer, const Box& box) { load.sent[peer] += count(box); });
+        each_send(move, round, device, wrap,
+                  [&](Index peer, const Box& box) { load.sent.emplace_back(peer, count(box)); });
     }
     return load;
 }

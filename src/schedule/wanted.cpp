@@ -10,13 +10,11 @@ namespace reshard {
 
 namespace {
 
-// The position of the owner of a tile that serves `device`, which wants cells. A device that is no owner takes its
-// place among the wanting devices, so that replicas share the work.
-Index owner_position(const Layout& owners, const HaloView& wanted, const TileNumber& number, Index device) {
-    Index position =
-        position_of(owners.mesh, device).value_or(*position_of(wanted.owned.mesh, device) % device_count(owners.mesh));
-    for (std::size_t k = 0; k < number.size(); ++k) position = with_value(owners.dims[k].atoms, position, number[k]);
-    return position;
+// A position with the same replica digits as the owners that serve `device`, which wants cells. A device that is no
+// owner takes its place among the wanting devices, so that replicas share the work.
+Index row_of_owners(const Layout& owners, const HaloView& wanted, Index device) {
+    if (const auto position = position_of(owners.mesh, device)) return *position;
+    return *position_of(wanted.owned.mesh, device) % device_count(owners.mesh);
 }
 
 // True if each tile of a layout without summands is on one device.
@@ -155,49 +153,51 @@ void each_wanted_receive(const Layout& owners, const HaloView& wanted, Index ran
                          const TransferVisit& visit) {
     const auto own_position = position_of(wanted.owned.mesh, rank);
     if (!own_position) return;
-    Tile cells(wanted.halos.size());
-    for (std::size_t k = 0; k < cells.size(); ++k) cells[k] = cells_of(distinct_side, wanted, k, *own_position);
-    if (count(cells) == 0) return;
+    Index first = row_of_owners(owners, wanted, rank);
     Lines lines(owners.dims.size());
     for (std::size_t k = 0; k < lines.size(); ++k) {
         const Dim& dim = owners.dims[k];
         const Index up = wrap[k] * dim.extent;
-        const Side elements = within(dim, shifted(std::move(cells[k]), -up), 0, 0);
+        const Side elements = within(dim, shifted(cells_of(distinct_side, wanted, k, *own_position), -up), 0, 0);
         const std::vector<Index> shards = touched_shards(dim, elements);
         lines[k].reserve(shards.size());
         for (const Index shard : shards) add(lines[k], dim, {}, shard, elements, up);
         if (lines[k].empty()) return;
+        first = with_value(dim.atoms, first, 0);
     }
-    const TileNumber first(lines.size(), 0);
-    each_product(lines, owner_position(owners, wanted, first, rank),
-                 [&](Index position, const Box& box) { visit(device_at(owners.mesh, position), box); });
+    each_product(lines, first, [&](Index position, const Box& box) { visit(device_at(owners.mesh, position), box); });
 }
 
 void each_wanted_send(const Layout& owners, const HaloView& wanted, Index rank, const Wrap& wrap,
                       const TransferVisit& visit) {
-    Tile own = tile(owners, rank);
-    if (count(own) == 0) return;
+    const auto own_position = position_of(owners.mesh, rank);
+    if (!own_position) return;
     Lines lines(owners.dims.size());
     for (std::size_t k = 0; k < lines.size(); ++k) {
         const Dim& dim = wanted.owned.dims[k];
         const Halo& halo = wanted.halos[k];
-        const Side cells = shifted(std::move(own[k]), wrap[k] * dim.extent);
+        const Dim& cut = owners.dims[k];
+        const Side cells = shifted(side(cut, value_of(cut.atoms, *own_position)), wrap[k] * dim.extent);
         const std::vector<Index> shards = touched_shards(dim, within(dim, cells, halo.after, halo.before));
         lines[k].reserve(shards.size());
         for (const Index shard : shards) add(lines[k], dim, halo, shard, cells, 0);
         if (lines[k].empty()) return;
     }
-    const Index own_position = *position_of(owners.mesh, rank);
-    const TileNumber number = tile_number(owners, rank);
     const AtomList replicas =
         without_replicas(wanted.owned) ? AtomList() : complement(used_atoms(wanted.owned), device_count(wanted.owned));
     const Index replica_count = combinations(replicas);
     const bool sole_owner = without_replicas(owners);
+    // Positions in one row differ only in the digits that cut the owners.
+    const auto serves = [&](Index device) {
+        Index position = row_of_owners(owners, wanted, device);
+        for (const Dim& dim : owners.dims)
+            position = with_value(dim.atoms, position, value_of(dim.atoms, *own_position));
+        return position == *own_position;
+    };
     each_product(lines, 0, [&](Index position, const Box& box) {
         for (Index replica = 0; replica < replica_count; ++replica) {
             const Index device = device_at(wanted.owned.mesh, with_value(replicas, position, replica));
-            if (device != rank && (sole_owner || owner_position(owners, wanted, number, device) == own_position))
-                visit(device, box);
+            if (device != rank && (sole_owner || serves(device))) visit(device, box);
         }
     });
 }
