@@ -151,6 +151,12 @@ Result<void> MpiPrepared::move_at_once(const Buffers& buffers, const Agreed* agr
         finish_run();
         return {};
     }
+    if (agreed == nullptr && node_->is_alone()) {
+        begin_run();
+        node_->copy_alone(buffers);
+        finish_run();
+        return {};
+    }
     at_once_->sources.front() = buffers.source.data();
     at_once_->targets.front() = buffers.target.data();
     if (!node_->is_small()) RESHARD_CHECK(at_once_->rebind(node_->arena(), std::span(&buffers, 1)));

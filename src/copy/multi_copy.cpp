@@ -139,17 +139,21 @@ void MultiCopy::arrange() {
     jumps_.resize(most_shares);
 }
 
-MultiCopy::Block MultiCopy::block_at(const Part& part, const Cursor& cursor) {
-    Block block{std::min(part.block_rows, part.rows - cursor.row), 1};
-    if (part.block_turns > 1) block.turns = std::min(part.block_turns, part.loops.back().extent - cursor.at.back());
+// The last part that is left has nobody to give a turn to.
+MultiCopy::Block MultiCopy::block_at(const Part& part, const Cursor& cursor, bool last) {
+    const Index left = part.rows - cursor.row;
+    const bool whole = last && !part.alone;
+    Block block{whole ? left : std::min(part.block_rows, left), 1};
+    const Index turns = whole ? index_max : part.block_turns;
+    if (turns > 1 && block.rows == part.rows && !part.loops.empty())
+        block.turns = std::min(turns, part.loops.back().extent - cursor.at.back());
     return block;
 }
 
 // Goes on by a block. False at the end, when every loop is back at its start.
-bool MultiCopy::advance(std::size_t number) {
+bool MultiCopy::advance(std::size_t number, const Block& block) {
     const Part& part = parts_[number];
     Cursor& cursor = cursors_[number];
-    const Block block = block_at(part, cursor);
     cursor.row += block.rows;
     cursor.place += block.rows * part.tile_row_stride;
     if (cursor.row < part.rows) return true;
@@ -181,8 +185,9 @@ void MultiCopy::walk(const Visit& visit) {
         std::ranges::pop_heap(order_, later);
         const std::size_t next = order_.back();
         const Part& part = parts_[next];
-        visit(part, cursors_[next], block_at(part, cursors_[next]));
-        if (advance(next)) {
+        const Block block = block_at(part, cursors_[next], order_.size() == 1);
+        visit(part, cursors_[next], block);
+        if (advance(next, block)) {
             std::ranges::push_heap(order_, later);
         } else {
             order_.pop_back();

@@ -66,11 +66,11 @@ private:
         Index turns = 1;
     };
 
-    [[nodiscard]] static Block block_at(const Part& part, const Cursor& cursor);
+    [[nodiscard]] static Block block_at(const Part& part, const Cursor& cursor, bool last);
     [[nodiscard]] Part part_of(std::size_t memory, LoopNest nest) const;
     [[nodiscard]] static bool joins(const Part& part, const Part& other);
     void merge_repeated();
-    bool advance(std::size_t number);
+    bool advance(std::size_t number, const Block& block);
     template <class Visit>
     void walk(const Visit& visit);
     template <class At>

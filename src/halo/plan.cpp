@@ -55,9 +55,9 @@ std::vector<Index> devices_of(const HaloMove& move, const Machine& machine) {
 // The elements that a device exchanges with each peer, and what it copies itself.
 struct Load {
     std::map<Index, Index> received;
-    std::map<Index, Index> sent;
-    Index cells = 0;  // that it writes
-    Index runs = 0;   // of consecutive cells
+    std::vector<std::pair<Index, Index>> sent;  // a peer may have several
+    Index cells = 0;                            // that it writes
+    Index runs = 0;                             // of consecutive cells
 };
 
 Index run_count(const Box& box) { return box.empty() ? 1 : count(box) / box.back().size(); }
@@ -65,12 +65,13 @@ Index run_count(const Box& box) { return box.empty() ? 1 : count(box) / box.back
 Load load_of(const HaloMove& move, const HaloRound& round, Index device) {
     Load load;
     for (const Wrap& wrap : wraps_of(owners_of(move), wanted_in(move, round), device)) {
-        for (const Transfer& one : round_receives(move, round, device, wrap)) {
-            load.cells += count(one.box);
-            load.runs += run_count(one.box);
-            if (one.peer != device) load.received[one.peer] += count(one.box);
-        }
-        for (const Transfer& one : round_sends(move, round, device, wrap)) load.sent[one.peer] += count(one.box);
+        each_receive(move, round, device, wrap, [&](Index peer, const Box& box) {
+            load.cells += count(box);
+            load.runs += run_count(box);
+            if (peer != device) load.received[peer] += count(box);
+        });
+        each_send(move, round, device, wrap,
+                  [&](Index peer, const Box& box) { load.sent.emplace_back(peer, count(box)); });
     }
     return load;
 }

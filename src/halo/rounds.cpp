@@ -10,12 +10,32 @@ namespace {
 
 // In the dimensions of earlier rounds a box has all distinct cells of the rank. Its peers in this round have the same
 // ones, since they differ from it only in later dimensions.
-void widen(std::vector<Transfer>& transfers, const HaloMove& move, const HaloRound& round, Index rank) {
-    if (transfers.empty() || std::ranges::count(round.complete, 1) == 0) return;
-    const Tile distinct = distinct_cells(move.target, rank);
-    for (Transfer& one : transfers)
-        for (std::size_t k = 0; k < one.box.size(); ++k)
-            if (round.complete[k] != 0) one.box[k] = distinct[k].intervals.front();
+class Widen {
+public:
+    Widen(const HaloMove& move, const HaloRound& round, Index rank) : complete_(round.complete) {
+        if (std::ranges::count(complete_, 1) > 0) distinct_ = distinct_cells(move.target, rank);
+    }
+    const Box& operator()(const Box& box) {
+        if (distinct_.empty()) return box;
+        wide_ = box;
+        for (std::size_t k = 0; k < wide_.size(); ++k)
+            if (complete_[k] != 0) wide_[k] = distinct_[k].intervals.front();
+        return wide_;
+    }
+
+private:
+    const std::vector<char>& complete_;
+    Tile distinct_;
+    Box wide_;
+};
+
+// A block in the middle has at most so many neighbours, and itself.
+std::vector<Transfer> room_for_neighbours(const HaloRound& round) {
+    std::size_t neighbours = 1;
+    for (const Halo& halo : round.halos) neighbours *= halo.before + halo.after > 0 ? 3 : 1;
+    std::vector<Transfer> transfers;
+    transfers.reserve(neighbours);
+    return transfers;
 }
 
 }  // namespace
@@ -57,17 +77,30 @@ std::vector<HaloRound> rounds_of(const HaloMove& move, HaloWay way) {
     return rounds;
 }
 
+void each_receive(const HaloMove& move, const HaloRound& round, Index rank, const Wrap& wrap,
+                  const TransferVisit& visit) {
+    const bool in_place = !move.source && std::ranges::all_of(wrap, [](Index one) { return one == 0; });
+    Widen widen(move, round, rank);
+    each_wanted_receive(owners_of(move), wanted_in(move, round), rank, wrap, [&](Index peer, const Box& box) {
+        if (!in_place || peer != rank) visit(peer, widen(box));
+    });
+}
+
+void each_send(const HaloMove& move, const HaloRound& round, Index rank, const Wrap& wrap, const TransferVisit& visit) {
+    Widen widen(move, round, rank);
+    each_wanted_send(owners_of(move), wanted_in(move, round), rank, wrap,
+                     [&](Index peer, const Box& box) { visit(peer, widen(box)); });
+}
+
 std::vector<Transfer> round_receives(const HaloMove& move, const HaloRound& round, Index rank, const Wrap& wrap) {
-    std::vector<Transfer> receives = wanted_receives(owners_of(move), wanted_in(move, round), rank, wrap);
-    const bool unmoved = std::ranges::all_of(wrap, [](Index one) { return one == 0; });
-    if (!move.source && unmoved) std::erase_if(receives, [&](const Transfer& one) { return one.peer == rank; });
-    widen(receives, move, round, rank);
+    std::vector<Transfer> receives = room_for_neighbours(round);
+    each_receive(move, round, rank, wrap, [&](Index peer, const Box& box) { receives.push_back({peer, box}); });
     return receives;
 }
 
 std::vector<Transfer> round_sends(const HaloMove& move, const HaloRound& round, Index rank, const Wrap& wrap) {
-    std::vector<Transfer> sends = wanted_sends(owners_of(move), wanted_in(move, round), rank, wrap);
-    widen(sends, move, round, rank);
+    std::vector<Transfer> sends = room_for_neighbours(round);
+    each_send(move, round, rank, wrap, [&](Index peer, const Box& box) { sends.push_back({peer, box}); });
     return sends;
 }
 

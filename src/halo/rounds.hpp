@@ -28,12 +28,16 @@ struct HaloRound {
 /// The rounds of a valid move; by_dimension has one for each dimension with a halo.
 [[nodiscard]] std::vector<HaloRound> rounds_of(const HaloMove& move, HaloWay way);
 
-/// The rank's receives in a round with this wrap. Boxes are in cells. Copies of elements that the rank owns have
+/// Visits the rank's receives in a round with this wrap. Boxes are in cells. Copies of elements that the rank owns have
 /// peer == rank, except the block itself of a fill in place.
+void each_receive(const HaloMove& move, const HaloRound& round, Index rank, const Wrap& wrap,
+                  const TransferVisit& visit);
+/// Visits the rank's sends to others: the other side of each_receive, in the same order for each pair of ranks.
+void each_send(const HaloMove& move, const HaloRound& round, Index rank, const Wrap& wrap, const TransferVisit& visit);
+
+/// The same as lists.
 [[nodiscard]] std::vector<Transfer> round_receives(const HaloMove& move, const HaloRound& round, Index rank,
                                                    const Wrap& wrap);
-
-/// The rank's sends to others: the other side of round_receives, in the same order for each pair of ranks.
 [[nodiscard]] std::vector<Transfer> round_sends(const HaloMove& move, const HaloRound& round, Index rank,
                                                 const Wrap& wrap);
 

@@ -54,10 +54,6 @@ Interval distinct(const Dim& dim, const Interval& block, const Interval& wide) {
     return {begin, begin + dim.extent};
 }
 
-Interval widened_distinct(const Dim& dim, const Halo& halo, const Interval& block) {
-    return distinct(dim, block, widened(dim, halo, block));
-}
-
 using Widen = Interval(const Dim&, const Halo&, const Interval& block);
 
 void widen_side(const Dim& dim, const Halo& halo, Widen& widen, Side& side) {
@@ -122,14 +118,18 @@ Result<void> validate(const HaloLayout& layout) {
     return {};
 }
 
+Interval distinct_interval(const Dim& dim, const Halo& halo, const Interval& block) {
+    return distinct(dim, block, widened(dim, halo, block));
+}
+
 Tile held_cells(const HaloLayout& layout, Index device) { return cells(layout, device, widened); }
 
-Tile distinct_cells(const HaloLayout& layout, Index device) { return cells(layout, device, widened_distinct); }
+Tile distinct_cells(const HaloLayout& layout, Index device) { return cells(layout, device, distinct_interval); }
 
 Side held_side(const Dim& dim, const Halo& halo, Index shard) { return side_of(dim, halo, shard, widened); }
 
 Side distinct_side(const Dim& dim, const Halo& halo, Index shard) {
-    return side_of(dim, halo, shard, widened_distinct);
+    return side_of(dim, halo, shard, distinct_interval);
 }
 
 std::vector<Index> array_shape(const HaloLayout& layout, Index device) {

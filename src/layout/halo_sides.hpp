@@ -10,4 +10,7 @@ namespace reshard {
 /// The cells of a shard with only one cell for each element, as in distinct_cells. Empty if the shard owns nothing.
 [[nodiscard]] Side distinct_side(const Dim& dim, const Halo& halo, Index shard);
 
+/// The cells around one block, as in distinct_side. pre: the block is not empty, and is its shard's only one.
+[[nodiscard]] Interval distinct_interval(const Dim& dim, const Halo& halo, const Interval& block);
+
 }  // namespace reshard

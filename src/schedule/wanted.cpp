@@ -10,13 +10,11 @@ namespace reshard {
 
 namespace {
 
-// The position of the owner of a tile that serves `device`, which wants cells. A device that is no owner takes its
-// place among the wanting devices, so that replicas share the work.
-Index owner_position(const Layout& owners, const HaloView& wanted, const TileNumber& number, Index device) {
-    Index position =
-        position_of(owners.mesh, device).value_or(*position_of(wanted.owned.mesh, device) % device_count(owners.mesh));
-    for (std::size_t k = 0; k < number.size(); ++k) position = with_value(owners.dims[k].atoms, position, number[k]);
-    return position;
+// A position with the same replica digits as the owners that serve `device`, which wants cells. A device that is no
+// owner takes its place among the wanting devices, so that replicas share the work.
+Index row_of_owners(const Layout& owners, const HaloView& wanted, Index device) {
+    if (const auto position = position_of(owners.mesh, device)) return *position;
+    return *position_of(wanted.owned.mesh, device) % device_count(owners.mesh);
 }
 
 // True if each tile of a layout without summands is on one device.
@@ -39,15 +37,6 @@ Side within(const Dim& dim, Side side, Index before, Index after) {
     return side;
 }
 
-// As intersect. Most sides are one interval, which is cut in its place.
-Side common(Side side, const Side& other) {
-    if (side.intervals.size() != 1 || other.intervals.size() != 1) return intersect(side, other);
-    Interval& one = side.intervals[0];
-    one = {std::max(one.begin, other.intervals[0].begin), std::min(one.end, other.intervals[0].end)};
-    if (one.begin >= one.end) side.intervals.clear();
-    return side;
-}
-
 // Adjacent cells in one dimension that the devices of one shard own or want.
 struct ShardCells {
     Index position = 0;  // of a device with this shard, if it has 0 in all other dimensions
@@ -56,14 +45,20 @@ struct ShardCells {
 
 using Lines = std::vector<std::vector<ShardCells>>;  // per dimension
 
-void add(std::vector<ShardCells>& line, Index position, const Side& side, Index up) {
-    for (const Interval& one : side.intervals) line.push_back({position, {one.begin + up, one.end + up}});
-}
-
-std::size_t products(const Lines& lines) {
-    std::size_t all = 1;
-    for (const auto& of_dim : lines) all *= of_dim.size();
-    return all;
+// Adds the cells of a shard that lie in `limit`, moved up. A regular cut has one block for each shard and needs no
+// list.
+void add(std::vector<ShardCells>& line, const Dim& dim, const Halo& halo, Index shard, const Side& limit, Index up) {
+    const Index position = with_value(dim.atoms, 0, shard);
+    const auto add_part = [&](const Interval& cells, const Interval& most) {
+        const Interval part{std::max(cells.begin, most.begin), std::min(cells.end, most.end)};
+        if (part.begin < part.end) line.push_back({position, {part.begin + up, part.end + up}});
+    };
+    if (dim.pieces.empty() && limit.intervals.size() == 1) {
+        const Interval block = interval(dim, shard);
+        if (block.size() > 0) add_part(distinct_interval(dim, halo, block), limit.intervals.front());
+    } else {
+        for (const Interval& one : intersect(distinct_side(dim, halo, shard), limit).intervals) add_part(one, one);
+    }
 }
 
 // visit(position, box) for each product of lines, row-major. `box`: the lines of the dimensions before `dim`.
@@ -94,17 +89,16 @@ std::vector<Box> wanted_cells(const HaloLayout& wanted, Index device) {
     return boxes_of(cells);
 }
 
-// The transfers of one wrap between ranks, as boxes of elements.
-void append_elements(std::vector<Transfer>& transfers, std::vector<Transfer> cells, Index rank, const Layout& layout,
-                     const Wrap& wrap) {
-    for (Transfer& one : cells) {
-        if (one.peer == rank) continue;
+// Appends the transfers of one wrap between ranks, as boxes of elements.
+TransferVisit append_elements(std::vector<Transfer>& transfers, Index rank, const Layout& layout, const Wrap& wrap) {
+    return [&transfers, &layout, &wrap, rank](Index peer, const Box& cells) {
+        if (peer == rank) return;
+        Box& box = transfers.emplace_back(Transfer{peer, cells}).box;
         for (std::size_t k = 0; k < wrap.size(); ++k) {
             const Index down = wrap[k] * layout.dims[k].extent;
-            one.box[k] = {one.box[k].begin - down, one.box[k].end - down};
+            box[k] = {box[k].begin - down, box[k].end - down};
         }
-        transfers.push_back(std::move(one));
-    }
+    };
 }
 
 // One dimension of the cells at a position of the mesh, by held_side or distinct_side.
@@ -155,63 +149,57 @@ Tile moved(Tile tile, const Layout& layout, const Wrap& wrap) {
     return tile;
 }
 
-std::vector<Transfer> wanted_receives(const Layout& owners, const HaloView& wanted, Index rank, const Wrap& wrap) {
-    std::vector<Transfer> receives;
+void each_wanted_receive(const Layout& owners, const HaloView& wanted, Index rank, const Wrap& wrap,
+                         const TransferVisit& visit) {
     const auto own_position = position_of(wanted.owned.mesh, rank);
-    if (!own_position) return receives;
-    Tile cells(wanted.halos.size());
-    for (std::size_t k = 0; k < cells.size(); ++k) cells[k] = cells_of(distinct_side, wanted, k, *own_position);
-    if (count(cells) == 0) return receives;
+    if (!own_position) return;
+    Index first = row_of_owners(owners, wanted, rank);
     Lines lines(owners.dims.size());
     for (std::size_t k = 0; k < lines.size(); ++k) {
         const Dim& dim = owners.dims[k];
         const Index up = wrap[k] * dim.extent;
-        const Side elements = within(dim, shifted(std::move(cells[k]), -up), 0, 0);
+        const Side elements = within(dim, shifted(cells_of(distinct_side, wanted, k, *own_position), -up), 0, 0);
         const std::vector<Index> shards = touched_shards(dim, elements);
         lines[k].reserve(shards.size());
-        for (const Index shard : shards)
-            add(lines[k], with_value(dim.atoms, 0, shard), common(side(dim, shard), elements), up);
-        if (lines[k].empty()) return receives;
+        for (const Index shard : shards) add(lines[k], dim, {}, shard, elements, up);
+        if (lines[k].empty()) return;
+        first = with_value(dim.atoms, first, 0);
     }
-    receives.reserve(products(lines));
-    const TileNumber first(lines.size(), 0);
-    each_product(lines, owner_position(owners, wanted, first, rank), [&](Index position, const Box& box) {
-        receives.push_back({device_at(owners.mesh, position), box});
-    });
-    return receives;
+    each_product(lines, first, [&](Index position, const Box& box) { visit(device_at(owners.mesh, position), box); });
 }
 
-std::vector<Transfer> wanted_sends(const Layout& owners, const HaloView& wanted, Index rank, const Wrap& wrap) {
-    std::vector<Transfer> sends;
-    Tile own = tile(owners, rank);
-    if (count(own) == 0) return sends;
+void each_wanted_send(const Layout& owners, const HaloView& wanted, Index rank, const Wrap& wrap,
+                      const TransferVisit& visit) {
+    const auto own_position = position_of(owners.mesh, rank);
+    if (!own_position) return;
     Lines lines(owners.dims.size());
     for (std::size_t k = 0; k < lines.size(); ++k) {
         const Dim& dim = wanted.owned.dims[k];
         const Halo& halo = wanted.halos[k];
-        const Side cells = shifted(std::move(own[k]), wrap[k] * dim.extent);
+        const Dim& cut = owners.dims[k];
+        const Side cells = shifted(side(cut, value_of(cut.atoms, *own_position)), wrap[k] * dim.extent);
         const std::vector<Index> shards = touched_shards(dim, within(dim, cells, halo.after, halo.before));
         lines[k].reserve(shards.size());
-        for (const Index shard : shards)
-            add(lines[k], with_value(dim.atoms, 0, shard), common(distinct_side(dim, halo, shard), cells), 0);
-        if (lines[k].empty()) return sends;
+        for (const Index shard : shards) add(lines[k], dim, halo, shard, cells, 0);
+        if (lines[k].empty()) return;
     }
-    sends.reserve(products(lines));
-    const Index own_position = *position_of(owners.mesh, rank);
-    const TileNumber number = tile_number(owners, rank);
     const AtomList replicas =
         without_replicas(wanted.owned) ? AtomList() : complement(used_atoms(wanted.owned), device_count(wanted.owned));
     const Index replica_count = combinations(replicas);
     const bool sole_owner = without_replicas(owners);
-    const auto send = [&](Index position, const Box& box) {
+    // Positions in one row differ only in the digits that cut the owners.
+    const auto serves = [&](Index device) {
+        Index position = row_of_owners(owners, wanted, device);
+        for (const Dim& dim : owners.dims)
+            position = with_value(dim.atoms, position, value_of(dim.atoms, *own_position));
+        return position == *own_position;
+    };
+    each_product(lines, 0, [&](Index position, const Box& box) {
         for (Index replica = 0; replica < replica_count; ++replica) {
             const Index device = device_at(wanted.owned.mesh, with_value(replicas, position, replica));
-            if (device != rank && (sole_owner || owner_position(owners, wanted, number, device) == own_position))
-                sends.push_back({device, box});
+            if (device != rank && (sole_owner || serves(device))) visit(device, box);
         }
-    };
-    each_product(lines, 0, send);
-    return sends;
+    });
 }
 
 Result<OwnedBoxes> owned_boxes(const Layout& owners, const HaloLayout& wanted) {
@@ -223,8 +211,8 @@ Result<OwnedBoxes> owned_boxes(const Layout& owners, const HaloLayout& wanted) {
         member.owns = boxes_of(tile(owners, rank));
         member.wants = wanted_cells(wanted, rank);
         for (const Wrap& wrap : wraps_of(owners, wanted, rank)) {
-            append_elements(member.receives, wanted_receives(owners, wanted, rank, wrap), rank, owners, wrap);
-            append_elements(member.sends, wanted_sends(owners, wanted, rank, wrap), rank, owners, wrap);
+            each_wanted_receive(owners, wanted, rank, wrap, append_elements(member.receives, rank, owners, wrap));
+            each_wanted_send(owners, wanted, rank, wrap, append_elements(member.sends, rank, owners, wrap));
         }
     }
     return boxes;

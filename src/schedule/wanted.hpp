@@ -2,6 +2,7 @@
 // a device wants. The two need not be cut in the same way.
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "reshard/halo/halo.hpp"
@@ -28,19 +29,22 @@ using Wrap = std::vector<Index>;
 /// The tile moved up by the wrap: element i becomes cell i + wrap * extent.
 [[nodiscard]] Tile moved(Tile tile, const Layout& layout, const Wrap& wrap);
 
-/// The rank's receives of all distinct cells with this wrap, each from an owner. Boxes are in cells. Copies of elements
-/// that the rank owns have peer == rank. Among several owners, the rank takes the one whose place in the mesh differs
-/// from its own only in the digits that cut `owners`. So it takes itself if it is one. The meshes may have different
-/// devices. pre: one shape; `owners` has no summands.
-[[nodiscard]] std::vector<Transfer> wanted_receives(const Layout& owners, const HaloView& wanted, Index rank,
-                                                    const Wrap& wrap);
+/// Visits one transfer. The box is in cells, and is valid during the call only.
+using TransferVisit = std::function<void(Index peer, const Box& box)>;
 
-/// The rank's sends to others: the other side of wanted_receives, in the same order for each pair of ranks.
-[[nodiscard]] std::vector<Transfer> wanted_sends(const Layout& owners, const HaloView& wanted, Index rank,
-                                                 const Wrap& wrap);
+/// Visits the rank's receives of all distinct cells with this wrap, each from an owner. Copies of elements that the
+/// rank owns have peer == rank. Among several owners, the rank takes the one whose place in the mesh differs from its
+/// own only in the digits that cut `owners`. So it takes itself if it is one. The meshes may have different devices.
+/// pre: one shape; `owners` has no summands.
+void each_wanted_receive(const Layout& owners, const HaloView& wanted, Index rank, const Wrap& wrap,
+                         const TransferVisit& visit);
 
-/// The fill of halos in one round, from owners of the same array. pre: as wanted_receives. Errors: unsupported (more
-/// than certified_members_max devices).
+/// Visits the rank's sends to others: the other side of each_wanted_receive, in the same order for each pair of ranks.
+void each_wanted_send(const Layout& owners, const HaloView& wanted, Index rank, const Wrap& wrap,
+                      const TransferVisit& visit);
+
+/// The fill of halos in one round, from owners of the same array. pre: as each_wanted_receive. Errors: unsupported
+/// (more than certified_members_max devices).
 [[nodiscard]] Result<OwnedBoxes> owned_boxes(const Layout& owners, const HaloLayout& wanted);
 
 }  // namespace reshard

@@ -68,7 +68,14 @@ Result<std::unique_ptr<ShmCopyPlan>> ShmCopyPlan::make(MPI_Comm communicator, st
                                                  options.bounce_bytes, plan->pack_stores(options)));
     }
     plan->reached_ = std::move(parts);
+    plan->alone_.resize(plan->signals_->size());
     return plan;
+}
+
+void ShmCopyPlan::copy_alone(const Buffers& buffers) {
+    alone_[signals_->rank()] = buffers.target.data();
+    arrays_.front().push.push(buffers.source.data(), alone_, store_);
+    store_fence();
 }
 
 // Non-temporal stores win if the ranks of the node write more than the cache that they share can hold. Into bounce

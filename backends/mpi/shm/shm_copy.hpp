@@ -35,6 +35,10 @@ public:
     /// neither.
     [[nodiscard]] const PeerRegions* reached() const { return is_small() ? nullptr : &reached_; }
     [[nodiscard]] bool is_small() const { return mailboxes_.has_value(); }
+    /// True if this rank exchanges nothing with others, and not through mailboxes either.
+    [[nodiscard]] bool is_alone() const { return partners_.empty() && !is_small(); }
+    /// Copies the parts of the only array, which all stay on this rank. It meets nobody. pre: is_alone.
+    void copy_alone(const Buffers& buffers);
     /// Runs count there which buffers bounced. Null: nowhere.
     void count_in(std::shared_ptr<RepeatedMemory> repeated) { repeated_ = std::move(repeated); }
 
@@ -79,6 +83,7 @@ private:
     std::optional<Mailboxes> mailboxes_;  // all goes through them
     BounceBuffers bounce_buffers_;        // without mailboxes
     Paths paths_;
+    std::vector<std::byte*> alone_;  // per rank; only the target of this one, for copy_alone
     std::shared_ptr<RepeatedMemory> repeated_;
     Store store_ = Store::cached;
     Store bounce_store_ = Store::cached;
