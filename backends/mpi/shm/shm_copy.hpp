@@ -81,7 +81,6 @@ private:
     Paths paths_;
     std::shared_ptr<RepeatedMemory> repeated_;
     Store store_ = Store::cached;
-    Store bounce_store_ = Store::cached;
     bool casts_ = false;  // some array
     std::uint64_t runs_ = 0;
 };
