@@ -142,7 +142,8 @@ Result<Options> tune(MPI_Comm communicator, const Options& options,
                      const std::function<Result<double>(Backend&)>& seconds) {
     Options best = options;
     double least = std::numeric_limits<double>::infinity();
-    for (const UnregisteredBuffers way : {UnregisteredBuffers::bounce, UnregisteredBuffers::bounce_nontemporal}) {
+    for (const UnregisteredBuffers way :
+         {UnregisteredBuffers::by_size, UnregisteredBuffers::bounce, UnregisteredBuffers::bounce_nontemporal}) {
         Options tried = options;
         tried.unregistered_buffers = way;
         RESHARD_TRY(const auto& backend, make_backend(communicator, tried));

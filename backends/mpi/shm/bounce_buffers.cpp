@@ -93,7 +93,7 @@ std::vector<BounceSlot> deal_buffer(const std::vector<Index>& incoming, Index bo
 }
 
 Store PackStores::now() const {
-    const bool other = measured() && turn_ < cycle - samples;
+    const bool other = measured() && turns_left_ > samples;
     return other == (kept_ == Store::cached) ? Store::streaming : Store::cached;
 }
 
@@ -102,10 +102,11 @@ void PackStores::end_turn(double seconds) {
         double& least = least_[static_cast<std::size_t>(now())];
         least = std::min(least, seconds);
     }
-    if (++turn_ < cycle) return;
-    turn_ = 0;
+    if (--turns_left_ > 0) return;
     const auto [cached, streaming] = std::exchange(least_, {never, never});
-    if (longer_ > 0) kept_ = cached < longer_ * streaming ? Store::cached : Store::streaming;
+    const Store before = kept_;
+    if (measures_) kept_ = cached < longer * streaming ? Store::cached : Store::streaming;
+    turns_left_ = cycle_ = kept_ == before ? std::min(2 * cycle_, longest) : shortest;
 }
 
 Result<void> BounceBuffers::make(MPI_Comm communicator, Signals& signals, Arena& arena, const PeerRegions& parts,

@@ -28,29 +28,36 @@ struct SlotFlags {
 [[nodiscard]] std::vector<BounceSlot> deal_buffer(const std::vector<Index>& incoming, Index bounce_bytes);
 
 /// Chooses the stores that fill bounce buffers. A cached store fetches the line from the core that read it last.
-/// Between far cores that takes three times as long as a non-temporal store; between near cores a cached line is read
-/// sooner. Processes move from core to core, so a rank measures both kinds of stores once in each cycle of turns.
+/// Between far cores that takes three times as long as a non-temporal store. Between near cores the receiver copies a
+/// cached line in less time than it would from memory, so cached stores may take `longer` times as long. Processes move
+/// from core to core, so a rank measures both kinds of stores once in each cycle of turns. The next cycle is twice as
+/// long if the choice was confirmed.
 class PackStores {
 public:
-    static constexpr int cycle = 128;  ///< turns
-    static constexpr int samples = 2;  ///< turns that are measured with either store. The faster one of them counts.
+    static constexpr int shortest = 128;  ///< turns of a cycle
+    static constexpr int longest = 1024;
+    static constexpr int samples = 4;  ///< turns that are measured with either store. The fastest one of them counts.
 
-    /// Keeps cached stores if they take less than `longer` times as long as the others. 0: keeps the first ones.
-    explicit PackStores(Store first = Store::cached, double longer = 0) : kept_(first), longer_(longer) {}
+    static constexpr double longer = 1.5;
+
+    /// Without `measures` it keeps the first stores.
+    explicit PackStores(Store first = Store::cached, bool measures = false) : kept_(first), measures_(measures) {}
 
     [[nodiscard]] Store kept() const { return kept_; }
     /// For this turn.
     [[nodiscard]] Store now() const;
     /// Whether the caller must measure this turn.
-    [[nodiscard]] bool measured() const { return longer_ > 0 && turn_ >= cycle - 2 * samples; }
+    [[nodiscard]] bool measured() const { return measures_ && turns_left_ <= 2 * samples; }
+    [[nodiscard]] int turns_left() const { return turns_left_; }  ///< in this cycle
     /// `seconds`: for each byte, of a measured turn.
     void end_turn(double seconds);
 
 private:
     static constexpr double never = std::numeric_limits<double>::infinity();
     Store kept_;
-    double longer_;
-    int turn_ = cycle / 2;                       // the first cycle is shorter
+    bool measures_;
+    int cycle_ = shortest;
+    int turns_left_ = shortest / 2;              // the first cycle is shorter
     std::array<double, 2> least_{never, never};  // seconds for each byte, by Store, in this cycle
 };
 

@@ -78,9 +78,8 @@ void ShmCopyPlan::copy_alone(const Buffers& buffers) {
     store_fence();
 }
 
-// Non-temporal stores win if the ranks of the node write more than the cache that they share can hold. Into bounce
-// buffers they win earlier: on cores that are far from each other, a line of another core's cache costs more than one
-// of memory. Mailboxes copy received data twice and save a barrier. Returns whether that is cheaper.
+// Non-temporal stores win if all that the ranks of the node read and write, and as much again, exceeds half of the
+// cache that they share. Mailboxes copy received data twice and save a barrier. Returns whether that is cheaper.
 Result<bool> ShmCopyPlan::choose(MPI_Comm communicator, const PeerRegions& parts, const Options& options) {
     Index received = 0;
     for (const PeerRegion& part : parts.receives) received += bytes_of(part.target);
@@ -89,29 +88,30 @@ Result<bool> ShmCopyPlan::choose(MPI_Comm communicator, const PeerRegions& parts
     const bool fits = Mailboxes::bytes(parts.receives, signals_->size()) <= options.bounce_bytes;
     RESHARD_TRY(const auto& all,
                 reduced(communicator, std::array<Index, 3>{written, received, fits ? 0 : 1}, MPI_INT64_T, MPI_SUM));
-    store_ = store_for(all[0]);
-    bounce_store_ = store_for(4 * all[0]);
-    if (options.unregistered_buffers == UnregisteredBuffers::bounce) bounce_store_ = Store::cached;
-    if (options.unregistered_buffers == UnregisteredBuffers::bounce_nontemporal) bounce_store_ = Store::streaming;
+    store_ = store_for(3 * all[0]);
     // If ranks share cores, a wait costs as much as the second copy of some more KiB.
     const Index barrier = signals_->barrier_bytes();
     return all[0] <= (signals_->crowded() ? barrier : 2 * barrier) && all[1] < barrier && all[2] == 0;
 }
 
-// The receiver copies a packed line out of a cache in less time than out of memory, so cached stores may take longer.
-// If ranks share cores, only some of a rank's peers are on another core, and the ratio is smaller.
 PackStores ShmCopyPlan::pack_stores(const Options& options) const {
-    const bool by_size = options.unregistered_buffers == UnregisteredBuffers::by_size;
-    if (!by_size || bounce_store_ == Store::streaming) return PackStores(bounce_store_);
-    return PackStores(bounce_store_, signals_->crowded() ? 1.25 : 1.5);
+    switch (options.unregistered_buffers) {
+        case UnregisteredBuffers::bounce:
+            return PackStores(Store::cached);
+        case UnregisteredBuffers::bounce_nontemporal:
+            return PackStores(Store::streaming);
+        case UnregisteredBuffers::by_size:
+            break;
+    }
+    return PackStores(store_, true);
 }
 
 std::string ShmCopyPlan::describe() const {
     const char* cast = casts_ ? ", and the cast is part of the copy" : "";
     if (is_small()) return fmt::format("at once through mailboxes of {} bytes{}", bounce_bytes(), cast);
-    return fmt::format("one pass through shared memory ({}; bounce buffers of {} bytes{} for unregistered buffers){}",
+    return fmt::format("one pass through shared memory ({}; bounce buffers of {} bytes for unregistered buffers){}",
                        store_ == Store::streaming ? "push, non-temporal stores" : "pull, cached stores", bounce_bytes(),
-                       bounce_store_ == Store::streaming ? ", non-temporal stores," : "", cast);
+                       cast);
 }
 
 void ShmCopyPlan::Paths::begin(std::size_t arrays, std::size_t ranks) {

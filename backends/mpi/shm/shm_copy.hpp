@@ -86,7 +86,6 @@ private:
     std::vector<std::byte*> alone_;  // per rank; only the target of this one, for copy_alone
     std::shared_ptr<RepeatedMemory> repeated_;
     Store store_ = Store::cached;
-    Store bounce_store_ = Store::cached;
     bool casts_ = false;  // some array
     std::uint64_t runs_ = 0;
 };

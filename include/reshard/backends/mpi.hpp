@@ -16,8 +16,8 @@ namespace reshard::mpi {
 /// How data moves between two ranks of a node if neither reaches the other's buffers. The sender packs it into a bounce
 /// buffer of the receiver in shared memory, and the receiver copies it out.
 enum class UnregisteredBuffers {
-    by_size,            ///< with non-temporal stores if all ranks write more than an eighth of the last cache. If they
-                        ///< write less, each sender measures both ways as it packs, and keeps the faster.
+    by_size,            ///< Each sender measures both of the other ways as it packs, and keeps the faster. It begins
+                        ///< with non-temporal stores if all ranks write more than a sixth of the last cache.
     bounce,             ///< through the caches: fast if cores hand cache lines to each other cheaply
     bounce_nontemporal  ///< with non-temporal stores: fast if they do not
 };

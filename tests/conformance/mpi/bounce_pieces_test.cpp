@@ -145,12 +145,13 @@ TEST(BouncePieces, ArriveAsTheyLeft) {
 }
 
 // Runs one more cycle and returns the stores that are kept then. A cached store takes `ratio` times as long as a
-// non-temporal one. In the late turn the rank loses its core.
-Store kept_after_cycle(PackStores& stores, double ratio, int late_turn = -1) {
+// non-temporal one. In the turn with `late` turns left the rank loses its core.
+Store kept_after_cycle(PackStores& stores, double ratio, int late = -1) {
     int others = 0;
-    for (int turn = 0; turn < PackStores::cycle; ++turn) {
+    for (int left = stores.turns_left(); left > 0; --left) {
+        EXPECT_EQ(stores.turns_left(), left);
         others += stores.now() != stores.kept() ? 1 : 0;
-        stores.end_turn(turn == late_turn ? 1e6 : stores.now() == Store::cached ? ratio : 1);
+        stores.end_turn(left == late ? 1e6 : stores.now() == Store::cached ? ratio : 1);
     }
     EXPECT_LE(others, PackStores::samples);
     return stores.kept();
@@ -158,17 +159,29 @@ Store kept_after_cycle(PackStores& stores, double ratio, int late_turn = -1) {
 
 TEST(PackStores, FollowTheDistanceOfTheCores) {
     for (const Store first : {Store::cached, Store::streaming}) {
-        for (int late = -1; late < PackStores::cycle; ++late) {
-            PackStores stores(first, 1.5);
+        for (int late = -1; late < 3 * PackStores::samples; ++late) {
+            PackStores stores(first, true);
             EXPECT_EQ(stores.now(), first);
             for (const double ratio : {1.0, 3.0, 3.0, 0.7, 1.4, 1.6}) {
                 EXPECT_EQ(kept_after_cycle(stores, ratio, late), ratio > 1.5 ? Store::streaming : Store::cached)
-                    << "ratio " << ratio << ", turn " << late << " is late";
+                    << "ratio " << ratio << ", late with " << late << " turns left";
             }
         }
         PackStores given(first);
         for (const double ratio : {1.0, 3.0}) EXPECT_EQ(kept_after_cycle(given, ratio), first);
     }
+}
+
+TEST(PackStores, MeasureLessOftenWhileTheChoiceStays) {
+    PackStores stores(Store::cached, true);
+    for (int length = PackStores::shortest; length < PackStores::longest; length *= 2) {
+        kept_after_cycle(stores, 1);
+        EXPECT_EQ(stores.turns_left(), 2 * length);
+    }
+    kept_after_cycle(stores, 1);
+    EXPECT_EQ(stores.turns_left(), PackStores::longest);
+    EXPECT_EQ(kept_after_cycle(stores, 3), Store::streaming);
+    EXPECT_EQ(stores.turns_left(), PackStores::shortest);
 }
 
 }  // namespace
