@@ -1,6 +1,6 @@
 // Small sums inside a node against MPI's own: MPI_Allreduce and MPI_Reduce_scatter_block of doubles. All contestants
 // run in one launch, in turn, round by round. A time is the slowest rank's. Run it under mpirun; it prints a table.
-//   small_sums [ROUNDS [CALLS]]
+//   small_sums [ROUNDS [CALLS [BYTES...]]]      of a summand; 8 B to 64 KiB by default
 #include <fmt/format.h>
 #include <mpi.h>
 
@@ -108,13 +108,16 @@ int main(int argc, char** argv) {
     {
         const int rounds = argc > 1 ? std::atoi(argv[1]) : 15;
         const int calls = argc > 2 ? std::atoi(argv[2]) : 100;
+        std::vector<Index> sizes = {8, 64, 512, 4096, 16384, 65536};
+        if (argc > 3) sizes.clear();
+        for (int i = 3; i < argc; ++i) sizes.push_back(std::atoll(argv[i]));
         const auto backend = require(mpi::make_backend(MPI_COMM_WORLD));
         if (backend->rank() == 0)
             fmt::print(
                 "microseconds a call, medians; a gain is the time of MPI over it\n| ranks | sum | a summand | door | "
                 "executor | allocated | bound | MPI | gain of the door | of the executor | of allocated |\n");
         for (const bool scatter : {false, true}) {
-            for (const Index bytes : {8, 64, 512, 4096, 16384, 65536}) {
+            for (const Index bytes : sizes) {
                 if (!scatter || bytes / 8 >= backend->size()) race(*backend, scatter, bytes / 8, rounds, calls);
             }
         }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <numeric>
 
 namespace reshard {
@@ -40,6 +41,8 @@ MultiReduce::MultiReduce(DType dtype, Combine combine, std::span<const Operand> 
     at_.resize(extents_.size() - 1);
     from_.resize(summands_.size());
     to_.resize(targets_.size());
+    is_small_ = at_.empty() && targets_.size() == 1 && targets_.front().strides.front() == element_bytes_ &&
+                extents_.front() * element_bytes_ <= sum_bytes;
 }
 
 // Merges loops that continue each other in all operands. At least one loop stays.
@@ -65,11 +68,11 @@ void MultiReduce::merge() {
 }
 
 void MultiReduce::add_up(std::span<const std::byte* const> from, Index elements, std::byte* sum) const {
-    const Index first = summands_.front().strides.back();
-    copy_kernels().rows[static_cast<std::size_t>(Store::cached)](
-        first == element_bytes_ ? Rows{1, elements * element_bytes_, 0, 0}
-                                : Rows{elements, element_bytes_, first, element_bytes_},
-        from.front(), sum);
+    if (const Index first = summands_.front().strides.back(); first == element_bytes_)
+        std::memcpy(sum, from.front(), static_cast<std::size_t>(elements * element_bytes_));
+    else
+        copy_kernels().rows[static_cast<std::size_t>(Store::cached)]({elements, element_bytes_, first, element_bytes_},
+                                                                     from.front(), sum);
     for (std::size_t i = 1; i < summands_.size(); ++i) {
         combine_line_({elements, summands_[i].strides.back(), element_bytes_}, from[i], sum);
     }
@@ -96,6 +99,10 @@ void MultiReduce::run_line(Store store) {
 
 void MultiReduce::run(std::span<const std::byte* const> sources, std::span<std::byte* const> targets, Store store) {
     if (empty_) return;
+    if (is_small_ && store == Store::cached) {
+        for (std::size_t i = 0; i < from_.size(); ++i) from_[i] = sources[summands_[i].memory] + summands_[i].offset;
+        return add_up(from_, extents_.front(), targets[targets_.front().memory] + targets_.front().offset);
+    }
     const std::span<const Index> outer = std::span(extents_).first(extents_.size() - 1);
     const auto offset = [&](const Walk& walk) {
         return std::inner_product(at_.begin(), at_.end(), walk.strides.begin(), walk.offset);

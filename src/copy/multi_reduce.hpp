@@ -35,6 +35,7 @@ private:
     CombineLine combine_line_;
     Index element_bytes_ = 1;
     bool empty_ = false;
+    bool is_small_ = false;       // one line that is added up in its only target
     std::vector<Index> extents_;  // outermost first, in the order of the first target
     std::vector<Walk> summands_;
     std::vector<Walk> targets_;

@@ -77,6 +77,7 @@ Result<std::unique_ptr<Roll>> Roll::make(MPI_Comm communicator, std::chrono::mil
     MPI_Comm_size(communicator, &roll->size_);
     if (roll->rank_ == 0) roll->backend_ = roll->post_->next_backend();
     RESHARD_ASSIGN(roll->backend_, broadcast(communicator, roll->backend_, 0));
+    roll->own_ = roll->letter(Word::arrived);
     return roll;
 }
 
@@ -109,36 +110,47 @@ Result<void> Roll::meet(Call call, const Result<std::uint64_t>& own) {
     if (broken_ && own)
         return fail(Code::backend, fmt::format("an earlier call of this backend failed: {}", broken_->message));
     if (broken_) return tl::unexpected(own.error());
-    ++number_;
-    Letter arrived = letter(Word::arrived);
-    arrived.call = static_cast<std::int32_t>(call);
-    arrived.write(own);
-    const Verdict verdict = meet(arrived);
+    own_.number = ++number_;
+    own_.call = static_cast<std::int32_t>(call);
+    own_.write(own);
+    at_board_ = come_to_board();
+    if (at_board_ && carrier_agrees(Flights::of_this_thread()->empty() ? quiet : std::chrono::microseconds(0)))
+        return {};
+    const Verdict verdict = meet(own_);
     if (verdict.last) broken_ = verdict.on_all.error();
     if (!own) return tl::unexpected(own.error());
     return verdict.on_all;
 }
 
-// A rank that was interrupted waits for nobody, so it does not come to the board. Runs of this thread that are in
-// flight must go on meanwhile, and only letters look after them.
+// A rank that was interrupted waits for nobody, so it does not come to the board.
+bool Roll::come_to_board() {
+    if (!board_) return false;
+    if (own_.code >= 0 && Interrupt::raised()) {
+        static_cast<void>(board_->close(number_));
+        return false;
+    }
+    const bool came = board_->come(own_);
+    if (came && carrier_ != nullptr && own_.code < 0) carrier_->send({number_, own_.value});
+    return came;
+}
+
+// Messages with one presence say that all ranks have come to the board and agree.
+bool Roll::carrier_agrees(std::chrono::microseconds most) const {
+    return carrier_ != nullptr && own_.code < 0 && carrier_->all_have({number_, own_.value}, most);
+}
+
+// Runs of this thread that are in flight must go on meanwhile, and only letters look after them.
 Roll::Verdict Roll::meet(const Letter& own) {
     if (vote()) return vote(own);
-    at_board_ = false;
-    if (board_ && own.code >= 0 && Interrupt::raised())
-        static_cast<void>(board_->close(number_));
-    else if (board_)
-        at_board_ = board_->come(own);
-    if (at_board_ && carrier_ != nullptr && own.code < 0) carrier_->send({number_, own.value});
     const bool alone = Flights::of_this_thread()->empty();
     if (const auto met = on_board(own, alone ? quiet : std::chrono::microseconds(0))) return *met;
     return rank_ == 0 ? preside(own) : attend(own);
 }
 
-// The answer of the board, once all ranks have come there. The same on all ranks. Messages with one presence say that
-// all ranks have come there and agree.
+// The answer of the board, once all ranks have come there. The same on all ranks.
 std::optional<Roll::Verdict> Roll::on_board(const Letter& own, std::chrono::microseconds most) const {
     if (!at_board_) return std::nullopt;
-    if (carrier_ != nullptr && own.code < 0 && carrier_->all_have({number_, own.value}, most)) return Verdict{};
+    if (carrier_agrees(std::chrono::microseconds(0))) return Verdict{};
     if (!board_->all_come(number_, most)) return std::nullopt;
     if (board_->agrees(own)) return Verdict{};
     std::map<int, Letter> come;

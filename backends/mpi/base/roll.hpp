@@ -76,6 +76,8 @@ private:
     void collect();
     Verdict vote(const Letter& own);
     [[nodiscard]] Verdict count(const Letter& own, const std::map<int, const Mail*>& come);
+    [[nodiscard]] bool come_to_board();
+    [[nodiscard]] bool carrier_agrees(std::chrono::microseconds most) const;
     Verdict meet(const Letter& own);
     [[nodiscard]] std::optional<Verdict> on_board(const Letter& own, std::chrono::microseconds most) const;
     [[nodiscard]] std::optional<Verdict> leave_board(const Letter& own) const;
@@ -94,6 +96,7 @@ private:
     int size_ = 1;
     std::uint64_t backend_ = 0;
     std::uint64_t number_ = 0;    // of calls
+    Letter own_;                  // of the last call
     std::map<int, Letter> left_;  // ranks that dropped the backend, or withdrew from all calls
     std::vector<Mail> mail_;      // other letters, of this call and of those to come
     std::optional<Error> broken_;

@@ -43,7 +43,7 @@ Index NodeBoard::bytes(std::size_t ranks) {
     return signal_bytes(ranks) + static_cast<Index>(sizeof(Closed) + 2 * ranks * sizeof(Place));
 }
 
-std::atomic<std::uint32_t>& NodeBoard::closed() const { return reinterpret_cast<Closed*>(letters_)->flag; }
+NodeBoard::Closed& NodeBoard::closed() const { return *reinterpret_cast<Closed*>(letters_); }
 
 NodeBoard::Place& NodeBoard::place(std::size_t rank, std::uint64_t number) const {
     return reinterpret_cast<Place*>(letters_ + sizeof(Closed))[2 * rank + number % 2];
@@ -57,7 +57,7 @@ bool NodeBoard::come(const Letter& own) {
     if ((before & cannot_come) != 0) return shut();
     std::memcpy(&mine.letter, &own, own.code < 0 ? offsetof(Letter, text) : sizeof own);
     if (!mine.arrived.compare_exchange_strong(before, own.number)) return shut();
-    signals_->wake_others();
+    if (closed().sleepers.load() != 0) signals_->wake_others();
     return true;
 }
 
@@ -79,8 +79,11 @@ bool NodeBoard::all_come(std::uint64_t number, std::chrono::microseconds most) {
     if (all_arrived(number)) return true;
     if (most <= only_poll || others_.empty()) return false;
     for (Signals::Wanted& other : others_) other = {other.rank, &place(other.rank, number).arrived, number};
-    if (!signals_->poll(others_, Signals::Need::all, most))
+    if (!signals_->poll(others_, Signals::Need::all, most)) {
+        ++closed().sleepers;
         static_cast<void>(signals_->wait(others_, Signals::Need::all, Signals::Clock::now(), most));
+        --closed().sleepers;
+    }
     return all_arrived(number);
 }
 
@@ -96,12 +99,12 @@ const Letter& NodeBoard::letter_of(int rank, std::uint64_t number) const {
     return place(static_cast<std::size_t>(rank), number).letter;
 }
 
-bool NodeBoard::is_open() const { return closed().load(std::memory_order_acquire) == 0; }
+bool NodeBoard::is_open() const { return closed().flag.load(std::memory_order_acquire) == 0; }
 
 // Each rank that sees a mark closes the board before it goes on. So no rank comes to a later meeting while a peer still
 // reads the letters of this one.
 bool NodeBoard::shut() {
-    closed().store(1, std::memory_order_release);
+    closed().flag.store(1, std::memory_order_release);
     return false;
 }
 
@@ -121,7 +124,7 @@ void NodeBoard::open_after(std::uint64_t number) {
         place(rank, number).arrived.store(number, std::memory_order_release);
         place(rank, number + 1).arrived.store(number - 1, std::memory_order_release);
     }
-    closed().store(0, std::memory_order_release);
+    closed().flag.store(0, std::memory_order_release);
 }
 
 }  // namespace reshard::mpi

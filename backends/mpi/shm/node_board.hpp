@@ -32,14 +32,15 @@ public:
 private:
     /// Ranks read it in each meeting and seldom write it.
     struct alignas(line_pair) Closed {
-        std::atomic<std::uint32_t> flag;  ///< 1 while the board is closed
+        std::atomic<std::uint32_t> flag;      ///< 1 while the board is closed
+        std::atomic<std::uint32_t> sleepers;  ///< ranks that may sleep until others come
     };
     /// The start of the letter shares a cache line with the counter, so a peer reads both at once.
     struct alignas(line_pair) Place {
         Counter arrived;  ///< the number of the letter's meeting, once its rank has come; with a mark if it cannot come
         Letter letter;
     };
-    [[nodiscard]] std::atomic<std::uint32_t>& closed() const;
+    [[nodiscard]] Closed& closed() const;
     bool shut();  // false
     [[nodiscard]] Place& place(std::size_t rank, std::uint64_t number) const;
     [[nodiscard]] bool all_arrived(std::uint64_t number) const;

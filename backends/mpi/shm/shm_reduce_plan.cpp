@@ -219,7 +219,8 @@ void ShmReducePlan::add_reached(const Array& array) {
 }
 
 // Non-temporal stores win if the ranks touch more than the cache that they share can hold. Mailboxes, with each rank
-// adding up for itself, win if reading everything is cheaper than a second barrier.
+// adding up for itself, win if reading everything is cheaper than a second barrier. If all ranks want a sum, each of
+// them reads all summands, and through bounce buffers it would read about two.
 Result<void> ShmReducePlan::choose(MPI_Comm communicator, Index bounce_bytes) {
     Index scattered = 0;
     Index for_all = 0;
@@ -236,7 +237,8 @@ Result<void> ShmReducePlan::choose(MPI_Comm communicator, Index bounce_bytes) {
     const Index touched = taken - ranks * least[1] - least[2];  // bytes that each rank writes and reads
     store_ = store_for(touched * ranks / 2);                    // about half of it is written
     if (others == 0) return {};
-    if (taken <= signals_->barrier_bytes() / ranks && least[3] != 0) {
+    const Index barrier = signals_->barrier_bytes();
+    if (taken <= barrier / ranks && -least[2] * ranks * others <= 4 * barrier && least[3] != 0) {
         mailboxes_.emplace();
         return {};
     }

@@ -77,7 +77,8 @@ void MailedRun::send(const Presence& own) {
 }
 
 bool MailedRun::all_have(const Presence& own, std::chrono::microseconds most) {
-    return signals_.poll(mailboxes_->come_for(run_), Signals::Need::all, most) && mailboxes_->all_have(run_, own);
+    come_ = come_ || signals_.poll(mailboxes_->come_for(run_), Signals::Need::all, most);
+    return come_ && mailboxes_->all_have(run_, own);
 }
 
 Result<bool> MailedRun::next_by_mail(Slice most) {
@@ -90,8 +91,10 @@ Result<bool> MailedRun::next_by_mail(Slice most) {
         while_on_their_way();
         mail_ = Mail::reading;
     }
-    const auto come = waiting_.on(mailboxes_->come_for(run_), Signals::Need::all, most);
-    if (!come || !*come) return come;
+    if (!come_) {
+        const auto come = waiting_.on(mailboxes_->come_for(run_), Signals::Need::all, most);
+        if (!come || !*come) return come;
+    }
     read();
     end();
     return true;

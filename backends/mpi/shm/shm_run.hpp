@@ -75,6 +75,7 @@ private:
 
     Mailboxes* mailboxes_;
     Mail mail_ = Mail::sending;
+    bool come_ = false;  // all messages
 };
 
 }  // namespace reshard::mpi

@@ -72,6 +72,7 @@ void copy_elements(const Rows& given, const std::byte* source, std::byte* target
 }
 
 void copy_rows(const Rows& rows, const std::byte* source, std::byte* target) {
+    if (rows.count == 1) return copy_run(source, target, rows.bytes);
     switch (rows.bytes) {
         case 1:
             return copy_elements<1>(rows, source, target);
