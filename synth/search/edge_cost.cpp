@@ -30,8 +30,7 @@ EdgeCosts::EdgeCosts(const SearchSpace& frame, Objective objective, const Machin
     if (machine.levels.size() > 1 && machine.levels.size() <= levels_max)
         needs_.emplace(frame, machine, *network_, tiles_ ? &*tiles_ : nullptr);
     if (needs_ && !needs_->known()) needs_.reset();
-    last_copy_ =
-        transfer_picoseconds(saturating_multiply(tile_of(frame.target), element_), machine.copy_bytes_per_second);
+    last_copy_ = copies(tile_of(frame.target)).first;
     first_message_ = index_max;
     for (const Level& level : machine.levels) {
         first_message_ = std::min(first_message_, saturating_add(level.start_ps, level.latency_ps));
@@ -63,27 +62,23 @@ EdgeCost EdgeCosts::floor_of(const Edge& hop, bool arrives) const {
     if (objective_ != Objective::time) return {0, 0};
     const Index moves = is_local(hop.kind) ? 0 : 1;
     if (is_alias(hop.kind)) return {arrives ? last_copy_ : 0, moves};
-    Index time = transfer_picoseconds(saturating_multiply(hop.tile, element_), machine_.copy_bytes_per_second);
-    if (moves > 0 && hop.received > 0 && sure(hop)) {
-        time = saturating_add(time, first_message_);
-        time = saturating_add(time, transfer_picoseconds(saturating_multiply(hop.received, element_), fastest_));
-    }
+    Index time = copies(hop.tile).first;
+    if (moves > 0 && hop.received > 0 && sure(hop)) time = saturating_add(time, message(hop.received));
     return {time, moves};
 }
 
 EdgeCost EdgeCosts::floor_by_levels(const State& before, const Edge& hop, bool arrives) const {
     const EdgeCost least = floor_of(hop, arrives);
     if (!needs_ || is_local(hop.kind) || std::max(hop.received, hop.sent) == 0) return least;
-    const Index copies = transfer_picoseconds(saturating_multiply(hop.tile, element_), machine_.copy_bytes_per_second);
-    const Index time = saturating_add(copies, needs_->picoseconds(before, hop.state, sure(hop) ? hop.received : 0));
+    const Index time =
+        saturating_add(copies(hop.tile).first, needs_->picoseconds(before, hop.state, sure(hop) ? hop.received : 0));
     return {std::max(least.first, time), least.second};
 }
 
-EdgeCost EdgeCosts::exchange_floor(const State& before, const State& after, Index tile, Index received) const {
+EdgeCost EdgeCosts::exchange_floor(Index received) const {
     if (objective_ == Objective::bytes) return {received, 1};
     if (objective_ == Objective::steps) return {1, received};
-    if (!needs_) return {0, 1};
-    return copies(tile) + EdgeCost{needs_->picoseconds(before, after, 0), 0};
+    return {needs_ && received > 0 ? message(received) : 0, 1};
 }
 
 EdgeCost EdgeCosts::at_least(const State& state, Index elements) const {
@@ -98,9 +93,7 @@ EdgeCost EdgeCosts::at_least(Index elements) const {
     switch (objective_) {
         case Objective::time:
             if (moves == 0) return {last_copy_, 0};
-            return {saturating_add(saturating_add(last_copy_, first_message_),
-                                   transfer_picoseconds(saturating_multiply(elements, element_), fastest_)),
-                    1};
+            return {saturating_add(last_copy_, message(elements)), 1};
         case Objective::bytes:
             return {elements, moves};
         case Objective::steps:
@@ -244,7 +237,7 @@ Index EdgeCosts::runs(const State& before, const Edge& hop) const {
 // As step_times of the judge.
 Index EdgeCosts::picoseconds(const State& before, const Edge& hop, bool arrives) const {
     if (is_alias(hop.kind)) return saturating_add(arrives ? last_copy_ : 0, runs(before, hop));
-    Index time = transfer_picoseconds(saturating_multiply(hop.tile, element_), machine_.copy_bytes_per_second);
+    Index time = copies(hop.tile).first;
     time = saturating_add(time, runs(before, hop));
     if (is_local(hop.kind) || std::max(hop.received, hop.sent) == 0) return time;
     const Carried over = carried(before, hop);

@@ -37,13 +37,11 @@ public:
     [[nodiscard]] EdgeCost floor_of(const Edge& hop, bool arrives) const;
     /// No less, and takes less time than the cost: what each level carries at least.
     [[nodiscard]] EdgeCost floor_by_levels(const State& before, const Edge& hop, bool arrives) const;
-    /// A lower bound of an exchange between the states. It leaves tiles of `tile` elements, and some device receives at
-    /// least `received`.
-    [[nodiscard]] EdgeCost exchange_floor(const State& before, const State& after, Index tile, Index received) const;
-    /// The copies of a move that leaves tiles of `tile` elements: no more than the floor of such an exchange. pre:
-    /// by_levels()
+    /// A lower bound of an exchange without its copies, if some device receives at least `received` elements.
+    [[nodiscard]] EdgeCost exchange_floor(Index received) const;
+    /// The copies of a move that leaves tiles of `tile` elements. pre: by_levels()
     [[nodiscard]] EdgeCost copies(Index tile) const {
-        return {transfer_picoseconds(saturating_multiply(tile, element_), machine_.copy_bytes_per_second), 1};
+        return {transfer_picoseconds(saturating_multiply(tile, element_), machine_.copy_bytes_per_second), 0};
     }
     /// A lower bound for every path whose busiest device receives `elements`, which may be 0 before the target is
     /// reached.
@@ -60,6 +58,10 @@ public:
     [[nodiscard]] bool exact() const { return exact_; }
 
 private:
+    /// A message of so many elements over the fastest level.
+    [[nodiscard]] Index message(Index elements) const {
+        return saturating_add(first_message_, transfer_picoseconds(saturating_multiply(elements, element_), fastest_));
+    }
     [[nodiscard]] Index picoseconds(const State& before, const Edge& hop, bool arrives) const;
     [[nodiscard]] Index tile_of(const State& state) const;  ///< elements
     [[nodiscard]] bool sure(const Edge& hop) const;         ///< some device receives as much

@@ -11,14 +11,12 @@ LevelFloor::LevelFloor(const Machine& machine, InlineVector<Index, levels_max> i
         first_[level] = least;
     }
     for (std::size_t level = 0; level < inside_.size(); ++level)
-        for (std::size_t outer = level; outer < inside_.size(); ++outer)
-            whole_ = whole_ && carries(outer, level) == carries(level, level);
+        for (std::size_t inner = 0; inner <= level; ++inner) {
+            const bool shared = level > 0 && machine.levels[level].shared;
+            carries_[level][inner] = shared ? unit_devices(inner) / inside_[level] : unit_devices(inner);
+            whole_ = whole_ && carries_[level][inner] == carries_[inner][inner];
+        }
     known_ = rises();
-}
-
-Index LevelFloor::carries(std::size_t level, std::size_t inner) const {
-    const bool shared = level > 0 && machine_.levels[level].shared;
-    return shared ? unit_devices(inner) / inside_[level] : unit_devices(inner);
 }
 
 // No element is cheaper over a level than over those inside it, so that a level need not carry more than it must.
@@ -28,8 +26,8 @@ bool LevelFloor::rises() const {
     };
     for (std::size_t level = 1; level < inside_.size(); ++level)
         for (std::size_t inner = 0; inner < level; ++inner)
-            if (saturating_multiply(seconds(level) - 1, carries(inner, inner)) <
-                saturating_multiply(seconds(inner), carries(level, inner)))
+            if (saturating_multiply(seconds(level) - 1, carries_[inner][inner]) <
+                saturating_multiply(seconds(inner), carries_[level][inner]))
                 return false;
     return true;
 }

@@ -36,10 +36,10 @@ public:
         for (std::size_t level = inside_.size(); level-- > 0;) {
             Index rest = entering(level);
             for (std::size_t outer = level + 1; outer < inside_.size(); ++outer)
-                rest -= std::min(rest, scale_up(load[outer], carries(outer, level), carries(outer, outer)));
+                rest -= std::min(rest, scale_up(load[outer], carries_[outer][level], carries_[outer][outer]));
             if (rest == 0) continue;
             if (time == 0) time = first_[level];
-            const Index units = carries(level, level);
+            const Index units = carries_[level][level];
             load[level] = whole_ ? ceil_divide(rest, units) * units : rest;
             const Index taken =
                 transfer_picoseconds(saturating_multiply(load[level], element_),
@@ -50,8 +50,6 @@ public:
     }
 
 private:
-    /// Elements that a unit of the blocks of `inner` brings in at most while `level` carries one.
-    [[nodiscard]] Index carries(std::size_t level, std::size_t inner) const;
     [[nodiscard]] bool rises() const;
 
     const Machine& machine_;
@@ -60,6 +58,9 @@ private:
     std::size_t unit_ = 0;  // the outermost level whose blocks share a connection
     bool whole_ = true;     // each level brings a unit as much as any other
     bool known_ = true;
+    // By level and a level inside it: elements that a unit of the inner blocks brings in at most while the level
+    // carries one.
+    std::array<std::array<Index, levels_max>, levels_max> carries_{};
     std::array<Index, levels_max> first_{};  // by level: start and latency, the least of it and those beyond
 };
 

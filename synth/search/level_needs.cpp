@@ -155,22 +155,24 @@ Index LevelNeeds::entering(std::size_t level, const State& held, const State& wa
         if (!wanted.lists[dims].empty()) return 0;
         for (std::size_t j = 0; j < summands.size(); ++j) lacks_all = lacks_all || border.tells[summands[j]];
     }
-    std::array<const Index*, lists_max> both{};
-    std::array<const Index*, lists_max> all{};
+    Index whole = 1;  // elements of the dimensions that neither cuts
+    InlineVector<const Index*, lists_max> cuts;
     for (std::size_t i = 0; i < dims; ++i) {
-        both[i] = common(i, held.lists[i], wanted.lists[i]);
-        all[i] = both[i] + positions_.size();
+        if (held.lists[i].empty() && wanted.lists[i].empty())
+            whole *= frame_.extents[i];
+        else
+            cuts.push_back(common(i, held.lists[i], wanted.lists[i]));
     }
     Index most = 0;
     std::size_t block = border.first;
     for (const std::size_t end : border.ends) {
         Index lacks = 0;
         for (; block < end; ++block) {
-            Index wants = 1;
-            Index has = lacks_all ? 0 : 1;
-            for (std::size_t i = 0; i < dims; ++i) {
-                wants *= all[i][block];
-                has *= both[i][block];
+            Index wants = whole;
+            Index has = lacks_all ? 0 : whole;
+            for (const Index* both : cuts) {
+                wants *= both[positions_.size() + block];
+                has *= both[block];
             }
             lacks = saturating_add(lacks, wants - has);
         }

@@ -1,6 +1,7 @@
 #include "synth/search/search.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <utility>
 
@@ -17,14 +18,15 @@ constexpr std::size_t bounded_max = 2000;  // the same if bounds by levels disca
 constexpr std::size_t summed_max = 2500;   // the same for bytes or steps with sums, if received bytes discard most
 
 constexpr Index devices_of_a_hop = 64;  // looking at so many takes as long as another hop
+constexpr Index quarters = 4;           // efforts are counted in quarters of a hop
 
 // On a mesh of more devices whose tiles are counted, a bound counts as so many hops, and a price as so many more.
 constexpr Index few_devices_max = 32;
 constexpr Index hops_of_a_bound = 2;
 constexpr Index hops_of_a_price = 12;
 
-// On several levels hops wait for their prices. Most are never priced, so a search looks at 1.5 times as many.
-constexpr Index with_waiting(Index hops) { return saturating_multiply(3, hops) / 2; }
+// On several levels hops wait for their prices. Most are never priced, so a search looks at 1.6 times as many.
+constexpr Index with_waiting(Index hops) { return saturating_multiply(8, hops) / 5; }
 
 struct Node {
     State state;
@@ -37,13 +39,16 @@ struct Node {
 // A state that an exchange may reach.
 struct Exchanged {
     State state;
+    std::uint64_t code = 0;  // of the state, if its bound is remembered
     Sides sides;
-    EdgeCost least;  // lower bound from there, unless it is remembered
+    EdgeCost copies;  // of an exchange to it, at least
+    EdgeCost least;   // lower bound from there
 };
 
 // A hop that has a lower bound and no price yet.
 struct Waiting {
     Edge hop;
+    std::uint64_t code = 0;  // of its state
     EdgeCost floor;
     std::uint32_t parent = 0;
     bool by_levels = false;  // the bound includes the levels
@@ -52,7 +57,6 @@ struct Waiting {
 struct Entry {
     EdgeCost total;  // paid and at least still to pay
     std::uint32_t node;
-    EdgeCost paid;            // to recognize entries that a cheaper way has outdated
     std::uint32_t order = 0;  // on ties the first; of a hop that waits its number
     bool waits = false;
     friend bool operator<(const Entry& a, const Entry& b) {
@@ -61,18 +65,22 @@ struct Entry {
     }
 };
 
-// How much a hop, its bound and its price count towards the limit of moves.
+// How much a hop, an exchange, a bound and a price count towards the limit of moves.
 struct Effort {
-    Index hop = 1;  // as the search lists it
+    Index hop = quarters;  // as the search lists it
+    Index exchange = quarters;
     Index bound = 0;
     Index price = 0;
 };
 
-Effort effort_of(const SearchSpace& frame, bool counts_devices) {
-    const Index hop = frame.exact ? 1 + frame.devices / devices_of_a_hop : 1;
-    if (!counts_devices) return {hop, 0, 0};
-    if (device_count(frame.like->mesh) <= few_devices_max) return {0, hop, 0};
-    return {0, hops_of_a_bound * hop, hops_of_a_price};
+// An exchange that waits takes a quarter of the time of another hop, but it often needs a bound and a price. In views
+// bounds rule most of them out.
+Effort effort_of(const SearchSpace& frame, bool exchanges_wait, bool counts_devices) {
+    const Index hop = quarters * (frame.exact ? 1 + frame.devices / devices_of_a_hop : 1);
+    if (counts_devices && device_count(frame.like->mesh) <= few_devices_max) return {0, 0, hop, 0};
+    if (counts_devices) return {0, 0, hops_of_a_bound * hop, quarters * hops_of_a_price};
+    if (!exchanges_wait) return {hop, hop, 0, 0};
+    return frame.limited ? Effort{hop, 1, 0, 0} : Effort{hop, 1, 3, 3 * quarters};
 }
 
 class Search {
@@ -87,8 +95,9 @@ public:
           prices_(frame, options.objective, machine),
           bounds_wait_(prices_.counts_devices() && options.vocabulary == Vocabulary::all),
           bounds_first_(bounds_wait_ || !prices_.counts_devices()),
-          effort_(effort_of(frame, bounds_wait_)),
-          hops_max_(levels_ && !bounds_wait_ ? with_waiting(options.hops_max) : options.hops_max) {
+          effort_(effort_of(frame, prices_.by_levels() && options.vocabulary == Vocabulary::all, bounds_wait_)),
+          effort_max_(saturating_multiply(
+              quarters, levels_ && !bounds_wait_ ? with_waiting(options.hops_max) : options.hops_max)) {
         nodes_.reserve(64);
         open_.reserve(128);
         hops_.reserve(256);
@@ -107,16 +116,15 @@ public:
             }
             if (entry.waits) {
                 price(entry.order);
-                if (looked_at_ > hops_max_) break;
+                if (looked_at_ > effort_max_) break;
                 continue;
             }
             Node& node = nodes_[entry.node];
-            if (node.closed || entry.paid != node.paid) continue;
+            if (node.closed) continue;  // a cheaper way had a lower total
             node.closed = true;
             ++found.states;
             expand(entry.node);
-            looked_at_ += saturating_multiply(std::ssize(hops_), effort_.hop);
-            if (looked_at_ > hops_max_) break;
+            if (looked_at_ > effort_max_) break;
         }
         found.complete = found.complete || open_.empty();  // an empty queue: no other way exists
         found.all_exchanges = all_exchanges_;
@@ -146,24 +154,25 @@ private:
     void wait(const Edge& hop, EdgeCost paid_before, std::uint32_t parent) {
         const bool goal = hop.state == frame_.target;
         const EdgeCost floor = paid_before + prices_.floor_of(hop, goal);
-        Places::Slot& slot = places_.at(hop.state.code(frame_.lists));
+        const std::uint64_t code = hop.state.code(frame_.lists);
+        Places::Slot& slot = places_.at(code);
         if (known(slot, floor)) return;
         const EdgeCost total = floor + remembered(slot, hop.state);
         if (late(total)) return;
         const auto number = static_cast<std::uint32_t>(waiting_.size());
-        waiting_.push_back({hop, floor, parent, !bounds_first_});
+        waiting_.push_back({hop, code, floor, parent, !bounds_first_});
         if (goal)
             price(number);
         else
-            push({total, 0, floor, number, true});
+            push({total, 0, number, true});
     }
 
     // Computes the better bound of a hop that waits, and its price once no other has a lower total.
     void price(std::uint32_t number) {
-        auto& [hop, floor, parent, by_levels] = waiting_[number];
+        auto& [hop, code, floor, parent, by_levels] = waiting_[number];
         const Node& before = nodes_[parent];
         const bool goal = hop.state == frame_.target;
-        Places::Slot& slot = places_.at(hop.state.code(frame_.lists));
+        Places::Slot& slot = places_.at(code);
         if (known(slot, floor)) return;
         const EdgeCost least = remembered(slot, hop.state);
         if (!by_levels) {
@@ -171,9 +180,12 @@ private:
             const EdgeCost lower = std::exchange(floor, before.paid + prices_.floor_by_levels(before.state, hop, goal));
             by_levels = true;
             if (late(floor + least) || known(slot, floor)) return;
-            if (floor > lower && !goal) return push({floor + least, 0, floor, number, true});
+            if (floor > lower && !goal) return push({floor + least, 0, number, true});
         }
         looked_at_ = saturating_add(looked_at_, effort_.price);
+        if (hop.kind == StepKind::exchange)
+            hop = moves_.exchange(before.state, moves_.sides_of(before.state), hop.state, moves_.sides_of(hop.state),
+                                  true);
         const EdgeCost paid = before.paid + prices_.of(before.state, hop, goal);
         if (!late(paid + least) && !known(slot, paid)) arrive(slot, {hop.state, paid, parent, hop.kind}, least, number);
     }
@@ -186,7 +198,7 @@ private:
             nodes_[slot.node - 1] = node;
         }
         if (node.state == frame_.target) arrived_ = slot.node;
-        push({node.paid + least, slot.node - 1, node.paid, order.value_or(slot.node - 1)});
+        push({node.paid + least, slot.node - 1, order.value_or(slot.node - 1)});
     }
 
     void reach(const State& state, EdgeCost paid, std::uint32_t parent, StepKind kind) {
@@ -239,8 +251,9 @@ private:
         if (wanted == Moves::Wanted::all) {
             const bool permutes = !frame_.limited || moves_.sides_of(state).tile <= received_max;
             if (permutes && (levels_ || cheapest_of_shape(state, paid))) moves_.append_permutes(state, hops_);
-            if (options_.vocabulary == Vocabulary::all) append_exchanges(state, paid);
         }
+        looked_at_ = saturating_add(looked_at_, saturating_multiply(std::ssize(hops_), effort_.hop));
+        if (wanted == Moves::Wanted::all && options_.vocabulary == Vocabulary::all) append_exchanges(state, paid);
         // Hops to the target come first, since they bound the others.
         for (const bool arrives : {true, false})
             for (const Edge& hop : hops_)
@@ -270,12 +283,14 @@ private:
         if (!timed && !frame_.sums()) {
             const Sides there = moves_.sides_of(frame_.target);
             hops_.push_back(moves_.exchange(state, here, frame_.target, there, timed));
+            looked_at_ += effort_.exchange;
             return;
         }
         for (const Exchanged& one : exchanged_with(here.shards[frame_.dims()], timed)) {
-            if (one.state == state) continue;
-            if (one.state != frame_.target && late_by_exchange(state, here, paid, one)) continue;
-            hops_.push_back(moves_.exchange(state, here, one.state, one.sides, timed));
+            const bool late = late_by_exchange(here, paid, one);
+            if (one.state == state || (late && one.state != frame_.target)) continue;
+            hops_.push_back(moves_.exchange(state, here, one.state, one.sides, timed && !levels_));
+            looked_at_ += effort_.exchange;
         }
     }
 
@@ -289,7 +304,10 @@ private:
             if (frame_.shards(next.lists[frame_.dims()]) != summands) continue;
             const Sides sides = moves_.sides_of(next);
             if (sides.tile > options_.tile_max) continue;
-            states.push_back({next, sides, remembers_ ? EdgeCost{} : least_from(next, false)});
+            const EdgeCost copies = prices_.by_levels() ? prices_.copies(sides.tile) : EdgeCost{};
+            const std::uint64_t code = remembers_ ? next.code(frame_.lists) : 0;
+            states.push_back(
+                {next, code, sides, copies, remembers_ ? remembered(places_.at(code), next) : least_from(next, false)});
         }
         return states;
     }
@@ -302,18 +320,13 @@ private:
         if (!all_exchanges_) moves_.append_states_behind(anywhere ? timed_max : behind_max, exchanged_to_);
     }
 
-    // True if another way is as good as the lower bound of the exchange.
-    bool late_by_exchange(const State& state, const Sides& here, EdgeCost paid, const Exchanged& one) {
-        if (!remembers_) return late(paid + one.least);
-        // Most exchanges are late by their copies and what follows, which takes no time to look up.
-        const auto least = [&] { return remembered(places_.at(one.state.code(frame_.lists)), one.state); };
-        if (prices_.by_levels() && late(paid + prices_.copies(one.sides.tile) + least())) return true;
-        if (bounds_wait_) return false;
-        const Index received = moves_.least_in_exchange(here, one.sides);
-        const EdgeCost floor = paid + prices_.exchange_floor(state, one.state, one.sides.tile, received);
-        if (late(floor)) return true;
-        Places::Slot& slot = places_.at(one.state.code(frame_.lists));
-        return known(slot, floor) || late(floor + remembered(slot, one.state));
+    // True if another way is as good as the lower bound of the exchange. Most exchanges are late by their copies and
+    // what follows, which takes no time to look up.
+    bool late_by_exchange(const Sides& here, EdgeCost paid, const Exchanged& one) {
+        if (late(paid + one.copies + one.least)) return true;
+        if (!remembers_) return false;
+        const EdgeCost floor = paid + one.copies + prices_.exchange_floor(moves_.least_in_exchange(here, one.sides));
+        return late(floor + one.least) || known(places_.at(one.code), floor);
     }
 
     // Neighbouring local steps of one kind are one step.
@@ -339,14 +352,14 @@ private:
     const bool bounds_wait_;   // bounds by levels take so long that not even exchanges have them at once
     const bool bounds_first_;  // a hop that waits has a bound by levels before its price
     const Effort effort_;
-    const Index hops_max_;  // looked at before it gives up
+    const Index effort_max_;  // before it gives up
     std::vector<Node> nodes_;
     Places places_;
     std::vector<std::pair<std::uint64_t, EdgeCost>> shapes_;
     std::vector<State> exchanged_to_;
     std::vector<std::pair<Index, std::vector<Exchanged>>> exchanged_;  // by summands
     std::vector<Entry> open_;
-    std::vector<Waiting> waiting_;
+    std::deque<Waiting> waiting_;
     std::vector<Edge> hops_;
     std::uint32_t arrived_ = 0;  // the node of the target, plus one
     Index looked_at_ = 0;
