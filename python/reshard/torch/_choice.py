@@ -132,7 +132,7 @@ class _Candidates:
         for middle, (changes, price) in zip(middles, _axes.reductions(self._source, middles)):
             least = price
             if self._surely_exchanges(middle):
-                least = price._replace(calls=(*price.calls, Call("all_to_all", ranks, 0)))
+                least = Price((*price.calls, Call("all_to_all", ranks, 0)), *price[1:])
             ways.append((self._key(least), changes, price, middle))
         ways.sort(key=lambda way: way[0])
         for least, changes, price, middle in ways[:_EXCHANGES_MAX if self._memory is None else None]:
