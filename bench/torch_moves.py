@@ -4,11 +4,11 @@
 reshard.torch beside DTensor's own moves, on processes of a gloo group. PYTHONPATH names the folder of the package. TABLE:
   bytes   random pairs: bytes that the busiest rank receives, beside torch's greedy plan and its plan of least cost
   times   twelve pairs of 16 MiB, all ways in turn, medians of rounds; every element is compared. Meshes are of 8 ranks; their
-          last axis is shorter on 4
+          last axis is shorter on 4. For an exchange also gloo's all_to_all of its rows and their packing, each alone
   models  training steps of a transformer block and of FSDP2 over tensor parallelism
   calls   the cost of a call and of a new plan on a process group that moves nothing
-  plans   the CPU time of new plans of random pairs, and of torch's own planner, whose steps a plan asks for once. Python's
-          garbage collector is off meanwhile
+  plans   the CPU time of new plans of random pairs, and of torch's own planner, whose steps a plan asks for once: for each
+          pair the median of as many launches as rounds. Python's garbage collector is off meanwhile
 Prices of policy "time" are measured first, on the same ranks. The machine should be quiet: the ranks share its cores."""
 
 import argparse
@@ -17,6 +17,7 @@ import functools
 import gc
 import logging
 import math
+import multiprocessing
 import os
 import pathlib
 import random
@@ -32,7 +33,7 @@ import ranks
 from ranks import Count, dist, dtensor, mesh_of, parse, tile, torch, wanted
 
 import reshard.torch
-from reshard.torch import _axes, _choice, _move
+from reshard.torch import _axes, _choice, _move, _packing, _specs
 from reshard.torch._choice import Settings
 from torch.distributed.tensor import _redistribute
 
@@ -103,6 +104,15 @@ def print_bytes(asked):
                   f"bytes, at most {max(ratios):.1f}x; plans receive more on {more}")
 
 
+def parts_of_exchange(source, target, tile):
+    """Gloo's all_to_all of the rows of an exchange, alone, and their packing, alone. Nobody orders the result."""
+    schedule = reshard.RowSchedule([(_specs.layout_of(source), _specs.layout_of(target))])
+    out, into = (_packing.Rows(schedule.nested_rows(dist.get_rank(), side), tile.itemsize) for side in ("send", "receive"))
+    sent, received = (rows.counts(list(range(dist.get_world_size()))) for rows in (out, into))
+    packed, got = out.packed(tile).clone(), tile.new_empty(sum(received))
+    return {"all_to_all": lambda: dist.all_to_all_single(got, packed, received, sent), "packing": lambda: out.packed(tile)}
+
+
 def times_of_pairs(rank, asked):
     prices = reshard.torch.calibrate(mesh_of((2, asked.ranks // 2)))
     settings = {policy: Settings(policy, prices) for policy in ("time", "bytes", "always")}
@@ -117,6 +127,10 @@ def times_of_pairs(rank, asked):
         runs = {"torch": lambda: greedy(x, mesh, to),
                 **{policy: lambda one=one: by_plan(x, mesh, to, one) for policy, one in settings.items()},
                 "greedy, GPU": lambda: greedy(x, mesh, to)}
+        spec = _move.DTensorSpec(mesh, tuple(to), tensor_meta=x._spec.tensor_meta)
+        choice = _move.move_of(x._spec, spec, settings["time"]).choice
+        alone = parts_of_exchange(x._spec, spec, x._local_tensor) if choice.how == "exchange" else {}
+        runs.update(alone)
         seconds, wrong = {way: [] for way in runs}, {}
         for number in range(asked.rounds + 1):
             for way, run in runs.items():
@@ -126,9 +140,7 @@ def times_of_pairs(rank, asked):
                     out = run()
                     dist.barrier()
                     seconds[way].append(time.perf_counter() - begin)
-                wrong[way] = wrong.get(way, False) or not torch.equal(out, want)
-        spec = _move.DTensorSpec(mesh, tuple(to), tensor_meta=x._spec.tensor_meta)
-        choice = _move.move_of(x._spec, spec, settings["time"]).choice
+                wrong[way] = way not in alone and (wrong.get(way, False) or not torch.equal(out, want))
         guess = [prices.seconds(price) for price in (_axes.torch_price(x._spec, spec), choice.price)]
         rows.append((sizes, source, target, {way: values[1:] for way, values in seconds.items()}, wrong, choice.how, guess))
     return rows, prices.json()
@@ -145,7 +157,8 @@ def print_times(asked):
         ratio = statistics.median(a / b for a, b in zip(seconds["torch"], seconds["time"]))
         name = f"{'x'.join(map(str, sizes))}: {' '.join(source)} to {' '.join(target)}"
         print(f"{name:42} {ms['torch']:8.1f} {ms['greedy, GPU']:12.1f} {ms['time']:8.1f} {ms['bytes']:8.1f} {ms['always']:8.1f}  "
-              f"{ratio:9.2f}x  {how} ({1e3 * guess[0]:.1f}, {1e3 * guess[1]:.1f})")
+              f"{ratio:9.2f}x  {how} ({1e3 * guess[0]:.1f}, {1e3 * guess[1]:.1f})"
+              + "".join(f", {way} alone {ms[way]:.1f} ms" for way in ("all_to_all", "packing") if way in ms))
 
 
 def steps_of_models(rank, asked):
@@ -233,29 +246,39 @@ def new_plan(x, mesh, to, settings):
     return 1e6 * statistics.median(found)
 
 
-def print_plans(asked):
+def times_of_plans(asked):
+    """For each pair its kind, and the milliseconds of torch's planner and of a plan beside it, in a process of its own."""
     from torch.testing._internal.distributed.fake_pg import FakeStore
     logging.disable(logging.WARNING)
     dist.init_process_group("fake", store=FakeStore(), rank=3, world_size=asked.ranks)
     for sizes in ranks.MESHES[asked.ranks]:
         reshard.torch._groups.prepare(mesh_of(sizes))
     gc.disable()  # as timeit does: a collection of torch's own objects takes 1 ms
-    rng, found = random.Random(asked.seed), {}
+    rng, rows = random.Random(asked.seed), []
     for _ in range(asked.pairs):
         sizes, shape, *words = ranks.draw(rng, asked.ranks)
         stride = tuple(math.prod(shape[axis + 1:]) for axis in range(len(shape)))
         meta = reshard.torch._versions.TensorMeta(torch.Size(shape), stride, torch.float32)
         ends = [_move.DTensorSpec(mesh_of(sizes), tuple(map(parse, one)), tensor_meta=meta) for one in words]
-        seconds = []
+        ms = []
         for plan in (lambda: _axes.torch_price(*ends), lambda: _move._made(*ends, Settings("time"), None)):
             begin = time.thread_time()
             plan()
-            seconds.append(time.thread_time() - begin)
+            ms.append(1e3 * (time.thread_time() - begin))
         strided = any(word.startswith("SS") for one in words for word in one)
-        found.setdefault("strided" if strided else f"{len(sizes)} axes", []).append(seconds)
-    for kind, rows in sorted(found.items()):
+        rows.append(("strided" if strided else f"{len(sizes)} axes", *ms))
+    return rows
+
+
+def print_plans(asked):
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as launches:
+        found = launches.map(times_of_plans, [asked] * asked.rounds, chunksize=1)
+    kinds = {}
+    for (kind, *_), *pair in zip(found[0], *found):
+        kinds.setdefault(kind, []).append([statistics.median(row[at] for row in pair) for at in (1, 2)])
+    for kind, rows in sorted(kinds.items()):
         for name, all_of_it in zip(("torch's planner", "a plan beside it"), zip(*rows)):
-            at = sorted(1e3 * one for one in all_of_it)
+            at = sorted(all_of_it)
             print(f"{kind:8} {len(at):4} pairs, {name:17} median {at[len(at) // 2]:.2f} ms, 95 of 100 {at[len(at) * 95 // 100]:.2f}, "
                   f"most {at[-1]:.2f}")
 

@@ -41,6 +41,7 @@ NB_MODULE(_core, module) {
     reshard::python::add_digests(module);
     reshard::python::add_row_transport(module);
     reshard::python::add_portable(module);
+    reshard::python::add_axis_moves(module);
     reshard::python::add_programs(module);
     reshard::python::add_schedules(module);
     reshard::python::add_local(module);

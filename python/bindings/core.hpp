@@ -14,6 +14,7 @@ void add_row_transport(nanobind::module_& module);  ///< rows packed, with addre
 void add_digests(nanobind::module_& module);        ///< digests of moved bytes. After the layouts
 void add_portable(nanobind::module_& module);       ///< plans as operations on tiles. After the plans
 void add_local(nanobind::module_& module);          ///< ranks in this process. After the schedules
+void add_axis_moves(nanobind::module_& module);     ///< prices of moves that change one mesh axis after another
 void add_programs(nanobind::module_& module);       ///< programs of tasks and moves
 void add_schedules(nanobind::module_& module);      ///< schedules of programs. After plans and programs
 

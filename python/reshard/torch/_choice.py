@@ -51,7 +51,7 @@ def choose(source: DTensorSpec, target: DTensorSpec, settings: Settings, memory:
     others = [one for one in source.placements if one.is_partial() and one.reduce_op != "sum"] if not why else []
     if others and not reduces_all(source.mesh):
         why = f"gloo of this torch is not right for {others[0].reduce_op}"
-    if not why and on_cpus(source.mesh) and source.tensor_meta.dtype.is_complex:
+    if not why and source.tensor_meta.dtype.is_complex and on_cpus(source.mesh):
         why = "gloo exchanges no complex numbers"  # it gathers them
     if why:
         return Choice("torch", why=why)
@@ -126,12 +126,17 @@ class _Candidates:
             self._note(error)
 
     def _add_reductions(self, axes: list[int] | None, inner: list[int] | None, kept: tuple[int, ...], end: Layout) -> None:
-        begun, ways = _axes.Tile(self._source), []
-        for middle in itertools.islice(_axes.middles(self._source, self._target), _MIDDLES_MAX):
-            ways.append((*_axes.reduction(begun, middle), middle))
-        ways.sort(key=lambda way: self._key(way[1]))
-        for changes, price, middle in ways[:_EXCHANGES_MAX if self._memory is None else None]:
-            if not self._may_win(price):
+        ways = []
+        ranks = len(inner) if inner is not None else self._source.mesh.size()
+        middles = list(itertools.islice(_axes.middles(self._source, self._target), _MIDDLES_MAX))
+        for middle, (changes, price) in zip(middles, _axes.reductions(self._source, middles)):
+            least = price
+            if self._surely_exchanges(middle):
+                least = Price((*price.calls, Call("all_to_all", ranks, 0)), *price[1:])
+            ways.append((self._key(least), changes, price, middle))
+        ways.sort(key=lambda way: way[0])
+        for least, changes, price, middle in ways[:_EXCHANGES_MAX if self._memory is None else None]:
+            if not self._may_win(least):
                 continue
             try:
                 between = _specs.layout_of(self._source, axes, inner, middle)
@@ -154,11 +159,16 @@ class _Candidates:
             return replace(theirs, why=self._why or "torch's own way is as good")
         return chosen
 
-    def _may_win(self, begun: Price) -> bool:
-        """True if a way that begins with steps of this price may be chosen. A limit of memory needs the price of every way."""
-        way = self._key(begun)
+    def _surely_exchanges(self, middle: tuple[Any, ...]) -> bool:
+        """True if some rank receives elements after the reductions, unless tiles are empty. Two ranks on an axis that cuts a dimension
+        hold different parts of it. If the target does not cut it by this axis, both want one part, which one of them lacks."""
+        return self._source.mesh == self._target.mesh and any(
+            hasattr(one, "dim") and one != end for one, end in zip(middle, self._target.placements))
+
+    def _may_win(self, least: Any) -> bool:
+        """True if a way with this key or a larger one may be chosen. A limit of memory needs the price of every way."""
         return self._memory is not None or all(
-            self._is_better(way, key) if one.how == "torch" else way < key for key, one in self._found)
+            self._is_better(least, key) if one.how == "torch" else least < key for key, one in self._found)
 
     def _key(self, price: Price) -> Any:
         if self._settings.policy == "time":

@@ -7,6 +7,7 @@ import itertools
 import weakref
 from typing import Any
 
+from ._specs import members
 from ._versions import dist, new_group
 
 _known: dict[tuple[int, ...], Any] = {}
@@ -54,5 +55,4 @@ def prepare(mesh: Any) -> None:
         return
     for count in range(2, mesh.ndim + 1):
         for axes in itertools.combinations(range(mesh.ndim), count):
-            place = tuple(slice(None) if axis in axes else at[axis] for axis in range(mesh.ndim))
-            group_name(sorted(mesh.mesh[place].flatten().tolist()), mesh)
+            group_name(sorted(members(mesh, axes, at)), mesh)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from .. import InputError, Machine
 from ._groups import group_name
+from ._specs import devices_of, members
 from ._versions import on_cpus, torch
 
 KINDS = ("all_gather", "all_to_all", "reduce_scatter", "all_reduce")
@@ -108,11 +109,8 @@ def calibrate(mesh, rounds: int = 5, largest: int = 1 << 23) -> Prices:
     """Measures collectives on a mesh, and returns the same prices on all its ranks.
 
     rounds: the least time counts; small ones run four times as often. largest: bytes of the largest tile. All ranks of the mesh call it."""
-    everyone = sorted(mesh.mesh.flatten().tolist())
-    at = mesh.get_coordinate()
-    groups = {tuple(everyone)}
-    for axis in range(mesh.ndim):
-        groups.add(tuple(sorted(mesh.mesh[tuple(slice(None) if i == axis else at[i] for i in range(mesh.ndim))].tolist())))
+    everyone, at = sorted(devices_of(mesh)), mesh.get_coordinate()
+    groups = {tuple(everyone), *(tuple(sorted(members(mesh, [axis], at))) for axis in range(mesh.ndim))}
     named = sorted(((len(ranks), group_name(list(ranks), mesh)) for ranks in groups if len(ranks) > 1), key=lambda one: one[0])
     whole, device = group_name(everyone, mesh), mesh.device_type
     start, peer, byte = {}, {}, {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -49,7 +50,7 @@ def devices_of(mesh: Any) -> list[int]:
     return _grid(mesh).reshape(-1).tolist()
 
 
-def members(mesh: Any, axes: list[int], at: list[int]) -> list[int]:
+def members(mesh: Any, axes: Sequence[int], at: list[int]) -> list[int]:
     """The ranks that share a place on all axes but `axes`, row-major. at: the place."""
     return _grid(mesh)[tuple(slice(None) if axis in axes else at[axis] for axis in range(mesh.ndim))].reshape(-1).tolist()
 

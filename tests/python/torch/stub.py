@@ -57,6 +57,7 @@ class StridedShard(Placement):
 class DType:
     __module__ = "torch"
     itemsize = 4
+    is_complex = False
 
     def __str__(self):
         return "torch.float32"

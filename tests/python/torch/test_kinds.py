@@ -230,6 +230,20 @@ def symbols_stay_torchs(rank):
             assert torch.equal(step(x)._local_tensor, tile(full, ["S(1)", "S(0)"], SIZES, x.device_mesh.get_coordinate()) * 2)
 
 
+def one_program_for_all_ranks_stays_torchs(rank):
+    """A compiler that runs on one rank alone has symbols for ranks."""
+    config, full = torch.compiler.config, torch.arange(96.0).reshape(8, 12)
+    if not hasattr(config, "compile_on_one_rank"):
+        return  # an older torch
+    x = on_mesh(full, SIZES, ["S(0)", "S(1)"])
+    for is_one in (False, True):
+        before = reshard.torch.stats()
+        with reshard.torch.installed("bytes"), config.patch(compile_on_one_rank=is_one):
+            y = x.redistribute(placements=[Shard(1), Shard(0)])
+        assert torch.equal(y._local_tensor, tile(full, ["S(1)", "S(0)"], SIZES, x.device_mesh.get_coordinate()))
+        assert (reshard.torch.stats() == before) is is_one, is_one
+
+
 def ranks_that_one_process_plays_stay_torchs(rank):
     try:
         from torch.distributed._local_tensor import LocalTensorMode
@@ -292,7 +306,8 @@ def _test(work):
     return lambda self: ranks.run(RANKS, work) and None
 
 
-for _work in (views_of_tiles, products, casts_on_the_way, casts_of_ours, halos, masked_sums_stay_torchs, symbols_stay_torchs):
+for _work in (views_of_tiles, products, casts_on_the_way, casts_of_ours, halos, masked_sums_stay_torchs, symbols_stay_torchs,
+              one_program_for_all_ranks_stays_torchs):
     setattr(Kinds, f"test_{_work.__name__}", _test(_work))
 
 

@@ -1,9 +1,11 @@
 """The half of reshard.torch that is ours, on a stub of torch's names: the choice, install and uninstall, and refusals. Needs no
 torch. The tests beside it run on torch itself."""
 
+import random
 import subprocess
 import sys
 import unittest
+from unittest import mock
 
 import stub
 from stub import DeviceMesh, DTensorSpec, Partial, Replicate, Shard, StridedShard, TensorMeta
@@ -64,10 +66,41 @@ class Choices(unittest.TestCase):
     def test_the_reduction_that_pads_least_is_first(self):
         uneven = DeviceMesh(2, 3)
         source = spec(Partial(), Partial(), shape=(12, 17), mesh=uneven)
-        changes, price = _axes.reduction(_axes.Tile(source), (S(1), S(0)))
+        (changes, price), = _axes.reductions(source, [(S(1), S(0))])
         self.assertEqual([axis for axis, _, _ in changes], [1, 0])
         self.assertEqual(price.received, 4 * (4 * 17 * 2 + 4 * 9))
-        self.assertEqual([axis for axis, _, _ in _axes.reduction(_axes.Tile(source), (S(1), S(1)))[0]], [0, 1])  # the order of torch.chunk
+        self.assertEqual([axis for axis, _, _ in _axes.reductions(source, [(S(1), S(1))])[0][0]], [0, 1])  # the order of torch.chunk
+
+    def test_the_price_of_each_change_of_an_axis(self):
+        whole, partial = -1, -2
+        for shape, ranks, held, to, native, calls, copied, peak, most in (
+                ((9, 5), 4, 0, 1, True, [("all_to_all", 4, 72)], 120, 72, 252),  # padded to 12 x 8
+                ((9, 5), 4, 0, 1, False, [("all_gather", 4, 180)], 72, 240, 432),
+                ((8, 6), 2, 1, whole, True, [("all_gather", 2, 96)], 192, 192, 576),
+                ((8, 6), 2, partial, 1, True, [("reduce_scatter", 2, 96)], 192, 192, 672),
+                ((8, 6), 2, partial, whole, True, [("all_reduce", 2, 192)], 0, 192, 768),
+                ((8, 6), 2, whole, 0, True, [], 96, 192, 672),
+                ((8, 6), 1, 0, 1, True, [], 0, 192, 192)):
+            found = reshard._core.axis_prices(shape, 4, [ranks], [held], native, [[(0, to, False)]], True)
+            self.assertEqual(found, [([0], (calls, copied, peak, most))], (shape, held, to, native))
+        with self.assertRaises(IndexError):
+            reshard._core.axis_prices((8, 6), 4, [2], [0], True, [[(1, 0, False)]], True)
+
+    def test_ways_that_are_not_priced_would_not_be_chosen(self):
+        rng, cube, skipped = random.Random(5), DeviceMesh(2, 2, 2), 0
+        for _ in range(150):
+            shape = tuple(rng.choice((4, 6, 8, 9, 16)) * rng.choice((1, 256)) for _ in range(2))
+            source = spec(*rng.choices((R, S(0), S(1), Partial()), k=3), shape=shape, mesh=cube)
+            target = spec(*rng.choices((R, S(0), S(1)), k=3), shape=shape, mesh=cube)
+            if len(list(_axes.middles(source, target))) > _choice._EXCHANGES_MAX:
+                continue
+            for policy in ("time", "bytes"):
+                with mock.patch.object(_choice, "exchange_price", wraps=_choice.exchange_price) as priced:
+                    quick, few = _choice.choose(source, target, Settings(policy)), priced.call_count
+                    every = _choice.choose(source, target, Settings(policy), memory=1 << 50)  # a limit needs all prices
+                skipped += priced.call_count - 2 * few
+                self.assertEqual((quick.how, quick.price), (every.how, every.price), (source, target, policy))
+        self.assertGreater(skipped, 0)
 
     def test_a_strided_dimension_is_cut_no_further(self):
         cube = DeviceMesh(2, 2, 2)
