@@ -36,7 +36,7 @@ void run_shuffled(std::vector<std::unique_ptr<Player>>& players, program::Dice& 
 TEST(ShuffledPrograms, RandomOnesMoveEveryByteWithinTheirLimits) {
     int refused = 0, full = 0;
     Index in_pieces = 0;
-    for (int k = 0; k < test::cases(200); ++k) {
+    for (int k = 0; k < test::cases(100); ++k) {
         const std::uint64_t seed = test::drawn_seed() * 8192 + static_cast<std::uint64_t>(k);
         const ScheduleSynthesis made = drawn_schedule(seed, ranks, k % 4 == 0);
         in_pieces += pieced(made);
@@ -55,7 +55,7 @@ TEST(ShuffledPrograms, RandomOnesMoveEveryByteWithinTheirLimits) {
     }
     EXPECT_EQ(refused, 0);
     EXPECT_GT(in_pieces, 0);
-    EXPECT_GT(full, test::cases(50));  // some rank held all that it may
+    EXPECT_GT(full, test::cases(25));  // some rank held all that it may
 }
 
 // Rank 0 waits with W for a task of rank 2, which waits until rank 1 has what rank 0 sends behind W in the order.
