@@ -37,10 +37,9 @@ public:
     static constexpr int shortest = 128;  ///< turns of a cycle
     static constexpr int longest = 1024;
     static constexpr int samples = 4;  ///< turns that are measured with either store. The fastest one of them counts.
-
     static constexpr double longer = 1.5;
 
-    /// Without `measures` it keeps the first stores.
+    /// Keeps the stores `first`, unless it measures.
     explicit PackStores(Store first = Store::cached, bool measures = false) : kept_(first), measures_(measures) {}
 
     [[nodiscard]] Store kept() const { return kept_; }

@@ -78,8 +78,7 @@ void ShmCopyPlan::copy_alone(const Buffers& buffers) {
     store_fence();
 }
 
-// Non-temporal stores win if all that the ranks of the node read and write, and as much again, exceeds half of the
-// cache that they share. Mailboxes copy received data twice and save a barrier. Returns whether that is cheaper.
+// Mailboxes copy received data twice and save a barrier. Returns whether that is cheaper.
 Result<bool> ShmCopyPlan::choose(MPI_Comm communicator, const PeerRegions& parts, const Options& options) {
     Index received = 0;
     for (const PeerRegion& part : parts.receives) received += bytes_of(part.target);
@@ -88,7 +87,7 @@ Result<bool> ShmCopyPlan::choose(MPI_Comm communicator, const PeerRegions& parts
     const bool fits = Mailboxes::bytes(parts.receives, signals_->size()) <= options.bounce_bytes;
     RESHARD_TRY(const auto& all,
                 reduced(communicator, std::array<Index, 3>{written, received, fits ? 0 : 1}, MPI_INT64_T, MPI_SUM));
-    store_ = store_for(3 * all[0]);
+    store_ = store_for_moved(all[0]);
     // If ranks share cores, a wait costs as much as the second copy of some more KiB.
     const Index barrier = signals_->barrier_bytes();
     return all[0] <= (signals_->crowded() ? barrier : 2 * barrier) && all[1] < barrier && all[2] == 0;

@@ -218,9 +218,8 @@ void ShmReducePlan::add_reached(const Array& array) {
     }
 }
 
-// Non-temporal stores win where they do for copies (ShmCopyPlan::choose). Mailboxes, with each rank adding up for
-// itself, win if reading everything is cheaper than a second barrier. If all ranks want a sum, each of them reads all
-// summands, and through bounce buffers it would read about two.
+// Mailboxes, with each rank adding up for itself, win if reading everything is cheaper than a second barrier. If all
+// ranks want a sum, each of them reads all summands, and through bounce buffers it would read about two.
 Result<void> ShmReducePlan::choose(MPI_Comm communicator, Index bounce_bytes) {
     Index scattered = 0;
     Index for_all = 0;
@@ -235,7 +234,7 @@ Result<void> ShmReducePlan::choose(MPI_Comm communicator, Index bounce_bytes) {
     const Index others = ranks - 1;
     const Index taken = -least[1] - least[2];
     const Index touched = taken - ranks * least[1] - least[2];  // bytes that each rank writes and reads
-    store_ = store_for(3 * (touched * ranks / 2));              // about half of it is written
+    store_ = store_for_moved(touched * ranks / 2);              // about half of it is written
     if (others == 0) return {};
     const Index barrier = signals_->barrier_bytes();
     if (taken <= barrier / ranks && -least[2] * ranks * others <= 4 * barrier && least[3] != 0) {
