@@ -30,7 +30,7 @@ EdgeCosts::EdgeCosts(const SearchSpace& frame, Objective objective, const Machin
     if (machine.levels.size() > 1 && machine.levels.size() <= levels_max)
         needs_.emplace(frame, machine, *network_, tiles_ ? &*tiles_ : nullptr);
     if (needs_ && !needs_->known()) needs_.reset();
-    last_copy_ = copies(tile_of(frame.target)).first;
+    last_copy_ = copies(tile_of(frame.target));
     first_message_ = index_max;
     for (const Level& level : machine.levels) {
         first_message_ = std::min(first_message_, saturating_add(level.start_ps, level.latency_ps));
@@ -62,7 +62,7 @@ EdgeCost EdgeCosts::floor_of(const Edge& hop, bool arrives) const {
     if (objective_ != Objective::time) return {0, 0};
     const Index moves = is_local(hop.kind) ? 0 : 1;
     if (is_alias(hop.kind)) return {arrives ? last_copy_ : 0, moves};
-    Index time = copies(hop.tile).first;
+    Index time = copies(hop.tile);
     if (moves > 0 && hop.received > 0 && sure(hop)) time = saturating_add(time, message(hop.received));
     return {time, moves};
 }
@@ -71,7 +71,7 @@ EdgeCost EdgeCosts::floor_by_levels(const State& before, const Edge& hop, bool a
     const EdgeCost least = floor_of(hop, arrives);
     if (!needs_ || is_local(hop.kind) || std::max(hop.received, hop.sent) == 0) return least;
     const Index time =
-        saturating_add(copies(hop.tile).first, needs_->picoseconds(before, hop.state, sure(hop) ? hop.received : 0));
+        saturating_add(copies(hop.tile), needs_->picoseconds(before, hop.state, sure(hop) ? hop.received : 0));
     return {std::max(least.first, time), least.second};
 }
 
@@ -237,7 +237,7 @@ Index EdgeCosts::runs(const State& before, const Edge& hop) const {
 // As step_times of the judge.
 Index EdgeCosts::picoseconds(const State& before, const Edge& hop, bool arrives) const {
     if (is_alias(hop.kind)) return saturating_add(arrives ? last_copy_ : 0, runs(before, hop));
-    Index time = copies(hop.tile).first;
+    Index time = copies(hop.tile);
     time = saturating_add(time, runs(before, hop));
     if (is_local(hop.kind) || std::max(hop.received, hop.sent) == 0) return time;
     const Carried over = carried(before, hop);

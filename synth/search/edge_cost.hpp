@@ -39,9 +39,9 @@ public:
     [[nodiscard]] EdgeCost floor_by_levels(const State& before, const Edge& hop, bool arrives) const;
     /// A lower bound of an exchange without its copies, if some device receives at least `received` elements.
     [[nodiscard]] EdgeCost exchange_floor(Index received) const;
-    /// The copies of a move that leaves tiles of `tile` elements. pre: by_levels()
-    [[nodiscard]] EdgeCost copies(Index tile) const {
-        return {transfer_picoseconds(saturating_multiply(tile, element_), machine_.copy_bytes_per_second), 0};
+    /// Picoseconds of the copies of a move that leaves tiles of `tile` elements.
+    [[nodiscard]] Index copies(Index tile) const {
+        return transfer_picoseconds(saturating_multiply(tile, element_), machine_.copy_bytes_per_second);
     }
     /// A lower bound for every path whose busiest device receives `elements`, which may be 0 before the target is
     /// reached.

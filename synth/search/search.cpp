@@ -304,7 +304,7 @@ private:
             if (frame_.shards(next.lists[frame_.dims()]) != summands) continue;
             const Sides sides = moves_.sides_of(next);
             if (sides.tile > options_.tile_max) continue;
-            const EdgeCost copies = prices_.by_levels() ? prices_.copies(sides.tile) : EdgeCost{};
+            const EdgeCost copies{prices_.by_levels() ? prices_.copies(sides.tile) : 0, 0};
             const std::uint64_t code = remembers_ ? next.code(frame_.lists) : 0;
             states.push_back(
                 {next, code, sides, copies, remembers_ ? remembered(places_.at(code), next) : least_from(next, false)});
