@@ -103,7 +103,7 @@ private:
     std::vector<AxisCall> calls_;
 };
 
-// The next change of those that are left. Axes that cut one dimension stay in their order.
+// Which of the changes in `left` comes next. Axes that cut one dimension stay in their order.
 std::size_t next_change(const AxisTile& tile, const std::vector<AxisChange>& way,
                         const std::vector<std::size_t>& left) {
     const auto waits = [&](std::size_t one) {
