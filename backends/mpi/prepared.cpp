@@ -5,6 +5,7 @@
 #include "backends/mpi/base/agree.hpp"
 #include "backends/mpi/shm/registry.hpp"
 #include "src/base/try.hpp"
+#include "src/execute/flights.hpp"
 
 namespace reshard::mpi {
 namespace {
@@ -114,14 +115,14 @@ void MpiPrepared::begin_run() {
     for (Signals* signals : signals_) signals->take_back_excuse();
 }
 
-Result<void> MpiPrepared::agree_with(Carrier* carrier, const Agreed* agreed) {
+Result<void> MpiPrepared::agree_with(Carrier* carrier, bool alone, const Agreed* agreed) {
     if (agreed == nullptr) {
         if (carrier != nullptr) carrier->send({});
         return {};
     }
-    roll_.send_with(carrier);
+    roll_.send_with(carrier, alone);
     auto agree = (*agreed)();
-    roll_.send_with(nullptr);
+    roll_.send_with(nullptr, false);
     return agree;
 }
 
@@ -147,7 +148,7 @@ Result<void> MpiPrepared::move_at_once(const Buffers& buffers, const Agreed* agr
     if (messages_.runs_inside()) {
         RESHARD_CHECK(messages_.bind_inside(buffers));
         begin_run();
-        RESHARD_CHECK(messages_.run_inside([&](Carrier* carrier) { return agree_with(carrier, agreed); }));
+        RESHARD_CHECK(messages_.run_inside([&](Carrier* carrier) { return agree_with(carrier, true, agreed); }));
         finish_run();
         return {};
     }
@@ -162,7 +163,7 @@ Result<void> MpiPrepared::move_at_once(const Buffers& buffers, const Agreed* agr
     if (!node_->is_small()) RESHARD_CHECK(at_once_->rebind(node_->arena(), std::span(&buffers, 1)));
     begin_run();
     ShmCopy run(*node_, *at_once_);
-    RESHARD_CHECK(agree_with(node_->is_small() ? &run : nullptr, agreed));
+    RESHARD_CHECK(agree_with(node_->is_small() ? &run : nullptr, true, agreed));
     RESHARD_CHECK(run.finish());
     finish_run();
     return {};
@@ -180,7 +181,8 @@ public:
 
     Result<void> begin_node(const ShmAddresses& buffers, const Agreed* agreed) {
         ShmCopy& run = node_.emplace(*prepared_.node_, buffers);
-        return prepared_.agree_with(prepared_.node_->is_small() ? &run : nullptr, agreed);
+        const bool alone = Flights::of_this_thread()->empty();
+        return prepared_.agree_with(prepared_.node_->is_small() ? &run : nullptr, alone, agreed);
     }
     void begin_messages(std::unique_ptr<Ticket> messages) { messages_ = std::move(messages); }
     /// Leaves a run that the ranks have not agreed on, or that is over. Nobody waits for its end.

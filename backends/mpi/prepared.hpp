@@ -41,8 +41,8 @@ private:
     /// A move whose data travel with the agreement. After it nothing can fail.
     Result<void> move_by_letters(const Buffers& buffers, const Agreed& agreed);
     /// Lets the ranks agree, unless `agreed` is null. If `carrier` is not null, its messages are sent at once, and say
-    /// that this rank has come to agree.
-    Result<void> agree_with(Carrier* carrier, const Agreed* agreed);
+    /// that this rank has come to agree. `alone` as in Roll::send_with.
+    Result<void> agree_with(Carrier* carrier, bool alone, const Agreed* agreed);
     void finish_run();
     Result<void> make_ways(std::vector<RankPlan> plans, const std::shared_ptr<Arena>& arena, const NodeMap& nodes,
                            const Options& options, Index staging_bytes_max);

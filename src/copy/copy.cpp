@@ -75,6 +75,32 @@ void cast_rows(const Leaf& leaf, Store store, const std::byte* source, std::byte
              target + row * leaf.rows.target_stride);
 }
 
+template <int bytes>
+void copy_units(const Rows& given, const std::byte* source, std::byte* target) {
+    const Rows rows = given;  // the compiler knows that no copy writes it
+    for (Index row = 0; row < rows.count; ++row)
+        std::memcpy(target + row * rows.target_stride, source + row * rows.source_stride, bytes);
+}
+
+// Copies a few short rows, as small moves have them. The way to a kernel would take longer. False if they are others.
+bool copy_words(const Leaf& leaf, const std::byte* source, std::byte* target) {
+    constexpr Index rows_max = 8;
+    if (leaf.transposed || leaf.cast || leaf.rows.count > rows_max) return false;
+    switch (leaf.rows.bytes) {
+        case 8:
+            copy_units<8>(leaf.rows, source, target);
+            return true;
+        case 16:
+            copy_units<16>(leaf.rows, source, target);
+            return true;
+        case 32:
+            copy_units<32>(leaf.rows, source, target);
+            return true;
+        default:
+            return false;
+    }
+}
+
 }  // namespace
 
 Region region_of(const Slot& slot, const Box& box, Index element_bytes) {
@@ -207,6 +233,9 @@ BoxCopy::BoxCopy(const Region& source, const Region& target, const ElementCast& 
 
 void BoxCopy::run(const std::byte* source, std::byte* target, Store store) const {
     if (nest_.empty) return;
+    if (nest_.loops.empty() && store == Store::cached &&
+        copy_words(leaf_, source + nest_.source_offset, target + nest_.target_offset))
+        return;
     for_each(std::span(nest_.loops), source + nest_.source_offset, target + nest_.target_offset,
              [&](const std::byte* from, std::byte* to) { run_leaf(leaf_, store, from, to); });
 }

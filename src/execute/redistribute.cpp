@@ -232,11 +232,12 @@ Result<Executor*> Redistributor::prepare(Result<Redistribution> move, std::strin
 
 Result<std::span<std::byte>> Redistributor::workspace_of(const Executor& executor) {
     const Index needed = executor.workspace_bytes();
+    if (needed == 0) return std::span<std::byte>();
     if (workspace_bytes() < needed) {
         workspace_.reset();
         RESHARD_ASSIGN(workspace_, backend_.allocate(needed));
     }
-    return needed == 0 ? std::span<std::byte>() : workspace_->bytes().first(static_cast<std::size_t>(needed));
+    return workspace_->bytes().first(static_cast<std::size_t>(needed));
 }
 
 Index Redistributor::workspace_bytes() const { return workspace_ ? std::ssize(workspace_->bytes()) : 0; }

@@ -114,8 +114,7 @@ Result<void> Roll::meet(Call call, const Result<std::uint64_t>& own) {
     own_.call = static_cast<std::int32_t>(call);
     own_.write(own);
     at_board_ = come_to_board();
-    if (at_board_ && carrier_agrees(Flights::of_this_thread()->empty() ? quiet : std::chrono::microseconds(0)))
-        return {};
+    if (at_board_ && carrier_agrees(alone_ ? quiet : std::chrono::microseconds(0))) return {};
     const Verdict verdict = meet(own_);
     if (verdict.last) broken_ = verdict.on_all.error();
     if (!own) return tl::unexpected(own.error());

@@ -44,8 +44,11 @@ public:
     [[nodiscard]] Result<void> meet(Call call, const Result<std::uint64_t>& own);
 
     /// Messages that say in the next call that this rank has come. If all ranks send them, no rank looks at the board.
-    /// Null: none.
-    void send_with(Carrier* carrier) { carrier_ = carrier; }
+    /// Null: none. `alone`: no other run of this thread is in flight, so the call may wait for them.
+    void send_with(Carrier* carrier, bool alone) {
+        carrier_ = carrier;
+        alone_ = alone;
+    }
 
     /// True if ranks write to each other. The same on all ranks.
     [[nodiscard]] bool vote() const { return !board_ && size_ <= voters_max; }
@@ -89,6 +92,7 @@ private:
     std::shared_ptr<Post> post_;
     std::unique_ptr<Board> board_;  // null: ranks meet by letters only
     Carrier* carrier_ = nullptr;
+    bool alone_ = false;
     Enclosure* enclosure_ = nullptr;
     bool at_board_ = false;  // this rank came to the current call there
     std::chrono::milliseconds timeout_{};

@@ -107,7 +107,7 @@ void Mailboxes::find_one_way() {
             free_.push_back({pair.peer, &signals_->line(pair.peer).done, 0});
     }
     for (const Pair& pair : incoming_) {
-        come_.push_back({pair.peer, nullptr, 0});
+        for (const std::uint64_t run : {0, 1}) come_[run].push_back({pair.peer, &pair.mark_of(run).run, 0});
         if (std::ranges::find(receivers_, pair.peer) == receivers_.end()) unanswered_.push_back(pair.peer);
     }
 }
@@ -118,11 +118,9 @@ const Signals::Wanteds& Mailboxes::free_for(std::uint64_t run) {
 }
 
 const Signals::Wanteds& Mailboxes::come_for(std::uint64_t run) {
-    for (std::size_t i = 0; i < incoming_.size(); ++i) {
-        come_[i].counter = &incoming_[i].mark_of(run).run;
-        come_[i].least = run;
-    }
-    return come_;
+    Signals::Wanteds& come = come_[run % 2];
+    for (Signals::Wanted& one : come) one.least = run;
+    return come;
 }
 
 void Mailboxes::send(std::uint64_t run, const std::vector<const std::byte*>& sources, const Presence& own) {

@@ -4,6 +4,8 @@
 // line is written last.
 #pragma once
 
+#include <array>
+
 #include "backends/mpi/base/board.hpp"
 #include "backends/mpi/shm/bounce_pieces.hpp"
 #include "backends/mpi/shm/signals.hpp"
@@ -69,7 +71,7 @@ private:
     Signals::Ranks receivers_;                              // of messages of this rank
     Signals::Ranks unanswered_;                             // ranks that send to this one and receive nothing from it
     Signals::Wanteds free_;                                 // the counters of the receivers that send nothing back
-    Signals::Wanteds come_;
+    std::array<Signals::Wanteds, 2> come_;                  // of even runs and of odd runs
 };
 
 }  // namespace reshard::mpi

@@ -55,7 +55,10 @@ bool NodeBoard::come(const Letter& own) {
     std::uint64_t before = mine.arrived.load(std::memory_order_acquire);
     if (!is_open()) return false;
     if ((before & cannot_come) != 0) return shut();
-    std::memcpy(&mine.letter, &own, own.code < 0 ? offsetof(Letter, text) : sizeof own);
+    if (own.code < 0)
+        std::memcpy(static_cast<void*>(&mine.letter), &own, offsetof(Letter, text));
+    else
+        mine.letter = own;
     if (!mine.arrived.compare_exchange_strong(before, own.number)) return shut();
     if (closed().sleepers.load() != 0) signals_->wake_others();
     return true;
