@@ -7,7 +7,7 @@
 namespace reshard::mpi {
 namespace {
 
-constexpr Index piece_bytes = Index{8} << 10;  // small: a rank packs for its peers in turn, in source order
+constexpr Index piece_bytes = Index{64} << 10;  // of several rows, so that rows for several peers are dealt in turn
 constexpr Index strip = 64;                    // elements of a transposed piece along the source; fits the kernels
 
 // One dimension of a part, and how it is cut.
