@@ -7,8 +7,8 @@
 namespace reshard::mpi {
 namespace {
 
-constexpr Index piece_bytes = Index{8} << 10;  // small: a rank packs for its peers in turn, in source order
-constexpr Index strip = 64;                    // elements of a transposed piece along the source; fits the kernels
+constexpr Index piece_bytes = Index{64} << 10;  // of several rows, so that rows for several peers are dealt in turn
+constexpr Index strip = 64;                     // elements of a transposed piece along the source; fits the kernels
 
 // One dimension of a part, and how it is cut.
 struct Dim {
@@ -73,6 +73,7 @@ Index packed_element(const PeerRegion& part) { return std::min(part.source.eleme
 // The dimensions, in packing order. A transposed part follows the order of the source: long runs
 // are packed, and transposed when they are copied out.
 std::vector<Dim> cut_dims(const PeerRegion& part, Index slot_bytes) {
+    slot_bytes = std::min(slot_bytes, piece_bytes);
     const Index target_bytes = part.target.element_bytes;
     std::vector<Dim> dims = dims_of(part);
     const auto find_source = [&] { return std::ranges::find(dims, part.source.element_bytes, &Dim::source_stride); };
@@ -87,7 +88,7 @@ std::vector<Dim> cut_dims(const PeerRegion& part, Index slot_bytes) {
     if (square) {
         cut_square(source_run, target_run, packed_element(part), target_bytes, slot_bytes);
     } else {
-        cut_rows(dims, packed_element(part), target_bytes, std::min(slot_bytes, piece_bytes));
+        cut_rows(dims, packed_element(part), target_bytes, slot_bytes);
     }
     return dims;
 }
