@@ -5,7 +5,7 @@
 #include <sched.h>
 
 #include <chrono>
-#include <numeric>
+#include <set>
 
 #include "backends/baseline/regions_type.hpp"
 #include "backends/mpi/base.hpp"
@@ -202,9 +202,9 @@ public:
     AlltoallwPrepared(const Roll& roll, Communicator communicator, std::vector<Call> calls,
                       std::chrono::milliseconds timeout)
         : communicator_(std::move(communicator)), calls_(std::move(calls)), standing_(roll), timeout_(timeout) {
-        std::vector<int> peers(static_cast<std::size_t>(size_of_communicator(communicator_.get())));
-        std::iota(peers.begin(), peers.end(), 0);
-        std::erase(peers, roll.rank());
+        std::set<int> peers;
+        for (int rank = 0; rank < size_of_communicator(communicator_.get()); ++rank) peers.insert(rank);
+        peers.erase(roll.rank());
         standing_.meet(std::move(peers));
     }
     ~AlltoallwPrepared() override { standing_.own(std::move(communicator_)); }

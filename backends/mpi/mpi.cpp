@@ -53,6 +53,7 @@ public:
         RESHARD_ASSIGN(nodes_, find_nodes(communicator(), options_, arena()));
         RESHARD_CHECK(find_repeated());
         if (nodes_.is_all()) return meet_in_node();
+        roll().poll_for(nodes_.patience());
         RESHARD_TRY(const auto& at_once, bytes_sent_at_once(communicator()));
         options_.piece_bytes = std::min(options_.piece_bytes, at_once);
         return {};
@@ -99,7 +100,7 @@ private:
 
     // Ranks that lack the memory for a board meet by letters, all together.
     Result<void> meet_in_node() {
-        auto board = NodeBoard::make(nodes_.own.get(), options_.timeout);
+        auto board = NodeBoard::make(nodes_.own.get(), nodes_.crowded, options_.timeout);
         RESHARD_TRY(const auto& all, least(communicator(), {static_cast<char>(board ? 1 : 0)}));
         if (all.front() != 0) meet_at(std::move(*board));
         return {};

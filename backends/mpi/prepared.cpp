@@ -44,7 +44,7 @@ Result<void> MpiPrepared::make(std::vector<RankPlan> plans, const std::shared_pt
         messages_.add_signals(signals_);
     }
     if (node_) signals_.push_back(&node_->signals());
-    standing_.meet({peers.begin(), peers.end()});
+    standing_.meet(std::move(peers));
     return {};
 }
 
@@ -252,9 +252,9 @@ public:
         return bind_messages(buffers);
     }
     bool unbind() override {
-        const bool stays = node_buffers_.unbind() && !messages_;
-        messages_.reset();
-        return stays;
+        const bool messages_stay = !messages_ || messages_->unbind();
+        if (!messages_stay) messages_.reset();
+        return node_buffers_.unbind() && messages_stay;
     }
     Result<void> rebind(std::span<const Buffers> buffers) override {
         if (prepared_.node_) {

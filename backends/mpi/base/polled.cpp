@@ -8,8 +8,9 @@
 namespace reshard::mpi {
 namespace {
 
-// Before a rank sleeps. A yield lasts a slice of the scheduler if another process wants the core.
-constexpr int yields_max = 100;
+// Before a rank sleeps. A yield lasts a slice of the scheduler if another process wants the core. MPI may yield in each
+// poll that finds nothing.
+constexpr int polls_between_yields = 4;
 constexpr Pace::Clock::duration yield_time_max = std::chrono::microseconds(200);
 constexpr Pace::Clock::duration longest_sleep = std::chrono::microseconds(200);
 
@@ -23,10 +24,12 @@ Lookout*& last() {
 void Pace::rest() {
     const auto& flights = Flights::of_this_thread();
     if (!flights->empty()) flights->advance_all();
-    const auto waited = Clock::now() - begun_;
-    is_long_ = is_long_ || waited >= yield_time_max || ++yields_ >= yields_max;
-    if (!is_long_) return std::this_thread::yield();
-    std::this_thread::sleep_for(std::min(waited / 10, longest_sleep));
+    now_ = Clock::now();
+    const auto waited = now_ - begun_;
+    if (waited < patience_) return;
+    is_long_ = waited >= patience_ + yield_time_max;
+    if (is_long_) return std::this_thread::sleep_for(std::min(waited / 10, longest_sleep));
+    if (++polls_ % polls_between_yields == 0) std::this_thread::yield();
 }
 
 Lookout::Lookout(std::function<Result<void>()> look) : look_(std::move(look)), before_(std::exchange(last(), this)) {}

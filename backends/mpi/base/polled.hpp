@@ -14,18 +14,24 @@
 
 namespace reshard::mpi {
 
-/// Between two polls: yields for a moment, then sleeps for a tenth of the time that it has waited, at most 200 us.
-/// Advances the runs of this thread that are in flight, since others may come only when such a run goes on.
+/// Between two polls: does nothing during its `patience`, then yields for a moment, then sleeps for a tenth of
+/// the time that it has waited, at most 200 us. Advances the runs of this thread that are in flight, since others may
+/// come only when such a run goes on.
 class Pace {
 public:
     using Clock = std::chrono::steady_clock;
 
+    explicit Pace(Clock::duration patience = Clock::duration::zero()) : patience_(patience) {}
+
     void rest();
-    [[nodiscard]] bool is_long() const { return is_long_; }  ///< it sleeps
+    [[nodiscard]] bool is_long() const { return is_long_; }       ///< it sleeps
+    [[nodiscard]] Clock::time_point now() const { return now_; }  ///< when it began to rest, or was made
 
 private:
+    Clock::duration patience_;
     Clock::time_point begun_ = Clock::now();
-    int yields_ = 0;
+    Clock::time_point now_ = begun_;
+    int polls_ = 0;
     bool is_long_ = false;
 };
 

@@ -121,9 +121,16 @@ void Post::send(int to, const Letter& letter, std::span<const std::byte> data) {
     });
 }
 
-void Post::poll() {
+void Post::poll(Look look, std::size_t most) {
+    if (look == Look::seldom) {
+        constexpr auto seldom = std::chrono::milliseconds(1);
+        const auto now = Clock::now();
+        if (now - looked_ < seldom) return;
+        looked_ = now;
+    }
     bool any = false;
-    for (int come = 1; come != 0;) {
+    for (std::size_t left = most; left > 0; --left) {
+        int come = 0;
         MPI_Status status{};
         if (MPI_Iprobe(MPI_ANY_SOURCE, letter_tag, communicator_.get(), &come, &status) != MPI_SUCCESS) return;
         if (come == 0) break;
@@ -158,16 +165,16 @@ void Post::take(Mail mail) {
     notices[letter.rank] = {letter, Clock::now()};
 }
 
-std::vector<Mail> Post::calls(std::uint64_t backend) {
+std::vector<Mail> Post::calls(std::uint64_t backend, Look look, std::size_t most) {
     const std::lock_guard lock(mutex_);
-    poll();
+    poll(look, most);
     const auto found = calls_.find(backend);
     return found == calls_.end() ? std::vector<Mail>() : std::exchange(found->second, {});
 }
 
-std::map<int, Post::Notice> Post::notices(const ExecutorKey& key) {
+std::map<int, Post::Notice> Post::notices(const ExecutorKey& key, Look look) {
     const std::lock_guard lock(mutex_);
-    poll();
+    poll(look);
     const auto found = executors_.find(key);
     return found == executors_.end() ? std::map<int, Notice>() : found->second.notices;
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -88,15 +89,20 @@ public:
     /// Does not block. Copies the data.
     void send(int to, const Letter& letter, std::span<const std::byte> data = {});
 
-    /// The letters of a backend's calls, in the order of arrival.
-    [[nodiscard]] std::vector<Mail> calls(std::uint64_t backend);
+    /// How often a call looks for letters that have arrived. A look is a system call over some networks. So a rank that
+    /// waits for no letter looks seldom: once in a millisecond.
+    enum class Look { always, seldom };
+
+    /// The letters of a backend's calls, in the order of arrival. Receives `most` letters at most: a rank that has all
+    /// of them does not look for more.
+    [[nodiscard]] std::vector<Mail> calls(std::uint64_t backend, Look look, std::size_t most);
 
     struct Notice {
         Letter letter;
         Clock::time_point heard;
     };
     /// The last that each peer said of an executor, by rank.
-    [[nodiscard]] std::map<int, Notice> notices(const ExecutorKey& key);
+    [[nodiscard]] std::map<int, Notice> notices(const ExecutorKey& key, Look look = Look::always);
     void open_executor(const ExecutorKey& key);
     void close_executor(const ExecutorKey& key, Estate estate);
 
@@ -106,13 +112,14 @@ private:
         std::optional<Estate> estate;
     };
     // pre of all: the mutex is held.
-    void poll();
+    void poll(Look look = Look::always, std::size_t most = std::numeric_limits<std::size_t>::max());
     void take(Mail mail);
     void free_estates();
 
     std::mutex mutex_;
     Communicator communicator_;
     std::uint64_t backends_ = 0;
+    Clock::time_point looked_;                          // seldom
     std::set<std::uint64_t> closed_;                    // backends
     std::map<std::uint64_t, std::vector<Mail>> calls_;  // by backend
     std::map<std::uint64_t, std::uint64_t> opened_;     // by backend, the last executor

@@ -164,9 +164,9 @@ std::optional<Roll::Verdict> Roll::leave_board(const Letter& own) const {
 }
 
 // Letters of calls to come are kept: a call that has failed is over for the others before the last rank comes to it.
-void Roll::collect() {
+void Roll::collect(Post::Look look, std::size_t most) {
     std::erase_if(mail_, [&](const Mail& mail) { return mail.letter.number < number_; });
-    for (Mail& mail : post_->calls(backend_)) {
+    for (Mail& mail : post_->calls(backend_, look, most)) {
         const Letter& letter = mail.letter;
         if (letter.word == Word::gone || (letter.word == Word::withdrew && letter.value != 0))
             left_.emplace(letter.rank, letter);
@@ -181,14 +181,17 @@ void Roll::collect() {
 Roll::Verdict Roll::vote(const Letter& own) {
     auto until = Clock::now() + timeout_;
     bool written = false;
+    auto missing = static_cast<std::size_t>(size_) - 1;  // letters
     std::optional<Verdict> given_up;
     const auto give_up = [&](std::string_view why, bool last) {
         given_up = {fail(Code::backend, std::string(why)), last};
         until = Clock::now() + last_word;
     };
-    for (Pace pace;; pace.rest()) {
-        const auto now = Clock::now();
-        collect();
+    for (Pace pace(patience_);; pace.rest()) {
+        if (written)
+            collect(Post::Look::always, missing);
+        else
+            collect(Post::Look::seldom);  // all letters: a rank that withdrew wrote before
         std::map<int, const Mail*> come;
         for (const Mail& mail : mail_) {
             if (mail.letter.number != number_) continue;
@@ -202,6 +205,7 @@ Roll::Verdict Roll::vote(const Letter& own) {
             if (!withdrew && !come.contains(rank))
                 return {fail(Code::backend, fmt::format("rank {} dropped its backend", rank)), true};
         }
+        missing = static_cast<std::size_t>(size_) - 1 - come.size();
         const bool interrupted_now = Interrupt::raised() && !given_up;
         if (!written && !given_up && !(interrupted_now && own.code < 0)) {
             for (int k = 1; k < size_; ++k) {
@@ -212,17 +216,16 @@ Roll::Verdict Roll::vote(const Letter& own) {
             written = true;
         }
         if (written && std::ssize(come) + 1 == size_) return count(own, come);
-        if (given_up && (!written || now >= until)) return *given_up;
-        if (given_up || (!interrupted_now && now < until)) continue;
+        if (given_up && (!written || pace.now() >= until)) return *given_up;
+        if (given_up || (!interrupted_now && pace.now() < until)) continue;
         if (interrupted_now && !own.brought()) return {own.brought().map([](std::uint64_t) {})};
-        std::vector<int> missing;
+        std::vector<int> absent;
         for (int rank = 0; rank < size_; ++rank) {
-            if (rank != rank_ && !come.contains(rank)) missing.push_back(rank);
+            if (rank != rank_ && !come.contains(rank)) absent.push_back(rank);
         }
-        const std::string why = interrupted_now
-                                    ? interrupted(own)
-                                    : fmt::format("{} did not come to {} within {}", ranks_in_words(missing),
-                                                  name(own.call), in_words(timeout_));
+        const std::string why = interrupted_now ? interrupted(own)
+                                                : fmt::format("{} did not come to {} within {}", ranks_in_words(absent),
+                                                              name(own.call), in_words(timeout_));
         withdraw(why, !interrupted_now);
         give_up(why, !interrupted_now);
     }

@@ -43,6 +43,9 @@ public:
     /// dropped its backend: then no later call is well either.
     [[nodiscard]] Result<void> meet(Call call, const Result<std::uint64_t>& own);
 
+    /// How long a rank polls for letters before it lets others run.
+    void poll_for(Post::Clock::duration patience) { patience_ = patience; }
+
     /// Messages that say in the next call that this rank has come. If all ranks send them, no rank looks at the board.
     /// Null: none. `alone`: no other run of this thread is in flight, so the call may wait for them.
     void send_with(Carrier* carrier, bool alone) {
@@ -76,7 +79,7 @@ private:
     [[nodiscard]] Letter letter(Word word) const;
     void send_all(const Letter& letter) const;
     void withdraw(const std::string& why, bool last);  // tells all
-    void collect();
+    void collect(Post::Look look = Post::Look::always, std::size_t most = std::numeric_limits<std::size_t>::max());
     Verdict vote(const Letter& own);
     [[nodiscard]] Verdict count(const Letter& own, const std::map<int, const Mail*>& come);
     [[nodiscard]] bool come_to_board();
@@ -96,6 +99,7 @@ private:
     Enclosure* enclosure_ = nullptr;
     bool at_board_ = false;  // this rank came to the current call there
     std::chrono::milliseconds timeout_{};
+    Post::Clock::duration patience_{};
     int rank_ = 0;
     int size_ = 1;
     std::uint64_t backend_ = 0;

@@ -13,7 +13,7 @@ Standing::Standing(const Roll& roll) : post_(roll.post()), key_(roll.key()), ran
 Standing::~Standing() {
     if (!usable()) return;
     if (!failed_) send(Word::dropped, runs_);
-    post_->close_executor(key_, {std::move(communicators_), peers_, runs_, !failed_});
+    post_->close_executor(key_, {std::move(communicators_), {peers_.begin(), peers_.end()}, runs_, !failed_});
 }
 
 void Standing::send(Word word, std::uint64_t runs, std::string_view text) const {
@@ -63,8 +63,8 @@ std::string Standing::missing(const std::set<int>& awaited) const {
 
 // A failure in a run that the peer began before is still on its way to this rank. A peer cannot fail runs that it has
 // finished.
-std::optional<std::string> Standing::trouble(const std::set<int>& awaited) const {
-    for (const auto& [rank, notice] : post_->notices(key_)) {
+std::optional<std::string> Standing::trouble(const std::set<int>& awaited, Post::Look look) const {
+    for (const auto& [rank, notice] : post_->notices(key_, look)) {
         const Letter& letter = notice.letter;
         if (!awaited.contains(rank)) continue;
         if (letter.word == Word::failed && letter.value <= runs_)

@@ -16,7 +16,7 @@ public:
     explicit Standing(const Roll& roll);
     ~Standing();  ///< tells the peers that it was dropped
 
-    void meet(std::vector<int> peers) { peers_ = std::move(peers); }
+    void meet(std::set<int> peers) { peers_ = std::move(peers); }
     /// Freed when no peer can send on it any more.
     void own(Communicator communicator) { communicators_.push_back(std::move(communicator)); }
 
@@ -34,11 +34,10 @@ public:
     [[nodiscard]] std::string missing(const std::set<int>& awaited) const;
 
     /// Why one of the awaited peers will not take part in the run that is in flight; nothing when all may.
-    [[nodiscard]] std::optional<std::string> trouble(const std::set<int>& awaited) const;
-    /// The same of all peers, before it begins. A rank without peers does not ask MPI, which may yield the processor.
-    [[nodiscard]] std::optional<std::string> trouble() const {
-        return peers_.empty() ? std::nullopt : trouble({peers_.begin(), peers_.end()});
-    }
+    [[nodiscard]] std::optional<std::string> trouble(const std::set<int>& awaited,
+                                                     Post::Look look = Post::Look::always) const;
+    /// The same of all peers, before it begins.
+    [[nodiscard]] std::optional<std::string> trouble() const { return trouble(peers_, Post::Look::seldom); }
 
 private:
     void send(Word word, std::uint64_t runs, std::string_view text = {}) const;
@@ -46,7 +45,7 @@ private:
     std::shared_ptr<Post> post_;
     ExecutorKey key_;
     int rank_;
-    std::vector<int> peers_;
+    std::set<int> peers_;
     std::vector<Communicator> communicators_;
     std::uint64_t runs_ = 0;
     std::uint64_t finished_ = 0;

@@ -35,6 +35,12 @@ public:
         }
         return {};
     }
+    bool unbind() override {
+        const auto stays = [](ShmAddresses& addresses) { return addresses.unbind(); };
+        return std::ranges::all_of(stage_buffers_, [&](StageBuffers& stage) {
+            return (!stage.node || stays(*stage.node)) && std::ranges::all_of(stage.sums, stays);
+        });
+    }
     Result<std::unique_ptr<Ticket>> start() override {
         RunPlan plan = plan_;
         plan.stage_buffers = &stage_buffers_;

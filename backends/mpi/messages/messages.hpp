@@ -29,6 +29,7 @@ struct MessageSetting {
 class MessageBound : public Bound {
 public:
     virtual Result<void> renew() = 0;  ///< before a start: see ShmAddresses::renew
+    virtual bool unbind() = 0;         ///< see Rebindable::unbind; if false, it is of no more use
 };
 
 class Messages {

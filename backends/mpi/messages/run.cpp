@@ -32,17 +32,16 @@ Result<bool> Run::test() {
     return done;
 }
 
-// Tests instead of calling MPI_Wait, which knows no timeout. It polls for a while: if each rank has a core, longer than
-// a piece of a message takes, since the link is idle while nobody polls. Then it yields the processor between polls.
-// After that it sleeps for a fraction of the time since the last event; the system keeps the messages that arrive
-// meanwhile. If only ranks of the node are missing, the signals wait for them from the first poll on.
+// Tests instead of calling MPI_Wait, which knows no timeout. It polls for a while, then it yields the processor between
+// polls. After that it sleeps for a fraction of the time since the last event; the system keeps the messages that
+// arrive meanwhile. If only ranks of the node are missing, the signals wait for them from the first poll on.
 Result<bool> Run::wait_for(Index microseconds) {
     const Slice most(microseconds);
     constexpr int polls = 100;
     constexpr int polls_between_sleeps = 2;
     constexpr auto idle = std::chrono::microseconds(200);
     constexpr Clock::duration longest_sleep = std::chrono::microseconds(200);
-    const Clock::duration patience = std::chrono::milliseconds(state_.plan().nodes->crowded ? 0 : 5);
+    const Clock::duration patience = state_.plan().nodes->patience();
     const auto begin = Clock::now();
     for (int poll = 0;; ++poll) {
         const auto done = advance(most);

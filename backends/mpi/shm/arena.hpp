@@ -34,6 +34,10 @@ public:
     [[nodiscard]] Index rank() const { return rank_; }
     [[nodiscard]] bool shares() const { return shared_; }
 
+    /// True if the ranks of this machine share cores, whichever of them meet: a rank that waits lets others run.
+    [[nodiscard]] bool crowded() const { return crowded_; }
+    void find_crowded(bool crowded) { crowded_ = crowded_ || crowded; }
+
     /// Returns page-aligned memory, all pages allocated. It is private if the system has no shared memory.
     [[nodiscard]] Result<std::unique_ptr<Memory>> take(Index bytes);
 
@@ -84,6 +88,7 @@ private:
 
     bool shared_;
     Index rank_;
+    bool crowded_ = false;
     std::atomic<std::uint64_t> changes_ = 0;
     std::mutex mutex_;
     std::map<const std::byte*, Block> blocks_;  // by start

@@ -18,10 +18,9 @@ Index signal_bytes(std::size_t ranks) {
 }  // namespace
 
 // The memory lives as long as any rank maps it, so no rank waits for another when it drops its board.
-Result<std::unique_ptr<Board>> NodeBoard::make(MPI_Comm communicator, std::chrono::milliseconds timeout) {
+Result<std::unique_ptr<Board>> NodeBoard::make(MPI_Comm communicator, bool crowded, std::chrono::milliseconds timeout) {
     const auto rank = static_cast<std::size_t>(rank_of(communicator));
     const auto size = static_cast<std::size_t>(size_of_communicator(communicator));
-    RESHARD_TRY(const auto& crowded, Signals::share_cores(communicator));
     auto own = rank == 0 ? Segment::make(bytes(size)) : Result<Segment>(fail(Code::backend, "rank 0 makes the board"));
     if (own) own->leave_to_others();
     RESHARD_TRY(const auto& name, broadcast(communicator, own ? own->name() : SegmentName{}, 0));

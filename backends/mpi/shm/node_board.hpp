@@ -14,8 +14,9 @@ namespace reshard::mpi {
 class NodeBoard final : public Board {
 public:
     /// Collective over the ranks of a node. Its memory does not count as memory of moves. All ranks return an error if
-    /// one does: backend if memory is short, or cannot be shared.
-    [[nodiscard]] static Result<std::unique_ptr<Board>> make(MPI_Comm communicator, std::chrono::milliseconds timeout);
+    /// one does: backend if memory is short, or cannot be shared. `crowded`: they share cores.
+    [[nodiscard]] static Result<std::unique_ptr<Board>> make(MPI_Comm communicator, bool crowded,
+                                                             std::chrono::milliseconds timeout);
     /// The board of one rank over bytes() zero bytes that all ranks see, aligned to line_pair.
     NodeBoard(std::byte* memory, const Signals::Among& among, std::chrono::milliseconds timeout);
     [[nodiscard]] static Index bytes(std::size_t ranks);

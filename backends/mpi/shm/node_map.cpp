@@ -34,6 +34,10 @@ NodeMap apart(MPI_Comm communicator) { return {{}, {rank_of(communicator)}, size
 Result<NodeMap> find_nodes(MPI_Comm communicator, const Options& options, const std::shared_ptr<Arena>& arena) {
     const Index rank = rank_of(communicator);
     if (!options.shared_memory) return apart(communicator);
+    // Ranks that only act as if they were on different nodes share the cores of their machine.
+    RESHARD_TRY(const auto& machine, split(communicator, 0, rank));
+    RESHARD_TRY(const auto& crowded, Signals::share_cores(machine.get()));
+    arena->find_crowded(crowded);
     RESHARD_TRY(auto& own, split(communicator, options.ranks_per_node, arena->rank()));
     RESHARD_TRY(auto& members, gathered(own.get(), rank));
     const char reaches = Signals::make(own.get(), arena, 0, options.timeout) ? 1 : 0;
@@ -41,10 +45,7 @@ Result<NodeMap> find_nodes(MPI_Comm communicator, const Options& options, const 
     if (all_reach.front() == 0) return apart(communicator);
     const std::array<Index, 1> first = {members.front() == rank ? 1 : 0};
     RESHARD_TRY(const auto& count, reduced(communicator, first, MPI_INT64_T, MPI_SUM));
-    // Ranks that only act as if they were on different nodes share the cores of their machine.
-    RESHARD_TRY(const auto& machine, split(communicator, 0, rank));
-    RESHARD_TRY(const auto& crowded, Signals::share_cores(machine.get()));
-    return NodeMap{std::move(own), std::move(members), count.front(), crowded};
+    return NodeMap{std::move(own), std::move(members), count.front(), arena->crowded()};
 }
 
 }  // namespace reshard::mpi

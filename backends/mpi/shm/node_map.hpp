@@ -1,6 +1,7 @@
 // The ranks that reach each other's memory.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -19,10 +20,13 @@ struct NodeMap {
     Communicator own;            ///< of the members; empty if no memory is shared
     std::vector<Index> members;  ///< ascending; this rank is one of them
     Index count = 1;             ///< the number of nodes
-    bool crowded = true;         ///< ranks of this machine may share cores, so a rank that waits lets others run
+    bool crowded = true;         ///< ranks of this machine may share cores
 
     [[nodiscard]] bool is_all() const { return count == 1 && !own.empty(); }  ///< this rank reaches all memory
     [[nodiscard]] bool has(Index rank) const { return is_in(members, rank); }
+    /// How long a rank polls for messages before it lets others run. It is longer than a piece of a message takes,
+    /// since a link is idle while nobody polls.
+    [[nodiscard]] std::chrono::milliseconds patience() const { return std::chrono::milliseconds(crowded ? 0 : 5); }
 };
 
 /// Makes every rank its own node.

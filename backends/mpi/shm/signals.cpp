@@ -100,8 +100,7 @@ Result<std::unique_ptr<Signals>> Signals::make(MPI_Comm communicator, const std:
     RESHARD_TRY(const Address place, broadcast(communicator, taken.value_or(Address{}), 0));
     const auto reach = [&](const Address&) { return arena->reach(place, signals->views_); };
     RESHARD_TRY(auto* const memory, all_succeeded(communicator, taken.and_then(reach), 1));
-    RESHARD_TRY(const auto& crowded, share_cores(communicator));
-    signals->begin(memory, static_cast<std::int32_t>(arena->rank()), crowded);
+    signals->begin(memory, static_cast<std::int32_t>(arena->rank()), arena->crowded());
     return signals;
 }
 

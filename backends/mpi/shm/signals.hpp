@@ -65,7 +65,7 @@ public:
                                                        std::chrono::milliseconds timeout);
 
     [[nodiscard]] static Index bytes(Index ranks, std::size_t addresses);
-    /// Collective. True if the ranks have fewer cores than there are ranks.
+    /// Collective. True if the ranks have fewer cores than there are ranks. See Arena::crowded.
     [[nodiscard]] static Result<bool> share_cores(MPI_Comm communicator);
 
     /// Takes memory of this rank that peers use, and returns its address. It is kept until all have left. Call it once.
