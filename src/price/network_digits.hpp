@@ -29,10 +29,6 @@ public:
     [[nodiscard]] bool exact() const { return exact_; }
     /// No block parts the digit.
     [[nodiscard]] bool exact(Atom atom) const;
-    /// visit(low, high, level) for each digit, most major first; its value is position / low mod high / low.
-    void each_digit(const auto& visit) const {
-        for (const Digit& digit : digits_) visit(digit.low, digit.high, digit.level);
-    }
 
 private:
     struct Digit {

@@ -152,7 +152,6 @@ private:
     [[nodiscard]] std::uint32_t touched(const State& state, const Sides& sides, const State& next,
                                         const Sides& after) const;
     [[nodiscard]] std::size_t dims() const { return frame_.dims(); }
-    [[nodiscard]] std::uint32_t all_pieces() const { return (1u << frame_.pieces.size()) - 1; }
     [[nodiscard]] List with_summand(List list, std::uint8_t piece) const;
 
     const SearchSpace& frame_;

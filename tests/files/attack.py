@@ -28,7 +28,7 @@ TOOL = os.environ["RESHARD_TOOL"]
 LOADER = os.environ.get("RESHARD_LOADER", "")
 SANITIZED = os.environ.get("RESHARD_SANITIZED") == "1"
 LONG = os.environ.get("RESHARD_LONG") == "1"
-CASES = 20 if SANITIZED else 80   # cases in a short run
+CASES = 10 if SANITIZED else 80   # cases in a short run
 CPU_SECONDS_MAX = 5
 WALL_SECONDS_MAX = 120           # enough on a busy machine; a call that waits for something never ends
 MEMORY_MAX = 512 << 20           # resident bytes of one call, or of each of the loader's two ranks

@@ -23,27 +23,27 @@ if(kind STREQUAL "install")
     endforeach()
 
 elseif(kind STREQUAL "find_package")
-    consumer(find_package -D CMAKE_PREFIX_PATH=${moved} -D version=0.2)
+    consumer(find_package -D CMAKE_PREFIX_PATH=${moved} -D version=0.3)
     must(${work}/find_package/consumer)
 
 elseif(kind STREQUAL "find_package_mpi")
-    consumer(find_package -D CMAKE_PREFIX_PATH=${moved} -D version=0.2 -D components=mpi)
+    consumer(find_package -D CMAKE_PREFIX_PATH=${moved} -D version=0.3 -D components=mpi)
     must(${work}/find_package_mpi/consumer_mpi)
 
 elseif(kind STREQUAL "find_package_nccl")
-    consumer(find_package -D CMAKE_PREFIX_PATH=${moved} -D version=0.2 -D components=nccl)
+    consumer(find_package -D CMAKE_PREFIX_PATH=${moved} -D version=0.3 -D components=nccl)
     must(${work}/find_package_nccl/consumer_nccl)
 
 elseif(kind STREQUAL "wrong_version")
     # Another minor version is incompatible, both older and later.
-    foreach(version 0.1 0.3 1.0)
-        must_fail("requested version \"${version}\".*version: 0[.]2[.]0" ${CMAKE_COMMAND} -S ${here}/find_package
+    foreach(version 0.2 0.4 1.0)
+        must_fail("requested version \"${version}\".*version: 0[.]3[.]0" ${CMAKE_COMMAND} -S ${here}/find_package
             -B ${work}/${kind} --fresh -G Ninja -D CMAKE_PREFIX_PATH=${moved} -D version=${version})
     endforeach()
 
 elseif(kind STREQUAL "unknown_component")
     must_fail("reshard has no component 'teleport'" ${CMAKE_COMMAND} -S ${here}/find_package -B ${work}/${kind}
-        --fresh -G Ninja -D CMAKE_PREFIX_PATH=${moved} -D version=0.2 -D components=teleport)
+        --fresh -G Ninja -D CMAKE_PREFIX_PATH=${moved} -D version=0.3 -D components=teleport)
 
 elseif(kind STREQUAL "pkg_config")
     set(ENV{PKG_CONFIG_PATH} ${moved}/${libdir}/pkgconfig)
@@ -114,7 +114,7 @@ elseif(kind STREQUAL "embedded")
     file(REMOVE_RECURSE ${work}/without_mpi)
     must(${CMAKE_COMMAND} --install ${work}/embedded --prefix ${work}/without_mpi)
     must_fail("built without its component 'mpi'" ${CMAKE_COMMAND} -S ${here}/find_package -B ${work}/asks_for_mpi
-        --fresh -G Ninja -D CMAKE_PREFIX_PATH=${work}/without_mpi -D version=0.2 -D components=mpi)
+        --fresh -G Ninja -D CMAKE_PREFIX_PATH=${work}/without_mpi -D version=0.3 -D components=mpi)
 else()
     message(FATAL_ERROR "unknown kind ${kind}")
 endif()

@@ -23,7 +23,7 @@ int usual_count() {
 #ifdef __SANITIZE_ADDRESS__
     return 125;
 #else
-    return 500;
+    return 300;
 #endif
 }
 
@@ -59,7 +59,7 @@ Result<Request> read_arguments(std::span<char*> arguments, const std::function<s
     asked.count = usual_count();
 #ifdef __SANITIZE_ADDRESS__
     asked.slack = 2;
-    asked.usual = false;  // a quarter of the schedules does not show all faults
+    asked.usual = false;  // fewer schedules do not show all faults
 #endif
     bool seeded = false;
     for (std::size_t i = 1; i + 1 < arguments.size(); i += 2) {

@@ -11,7 +11,7 @@ namespace reshard::runs {
 /// The arguments of the command line.
 struct Request {
     std::uint64_t seed = 3220;  // shows every fault, and few of its schedules take seconds
-    int count = 500;
+    int count = 300;
     bool one = false;      ///< run only the schedule of this seed, with full output
     bool usual = true;     ///< seed and count are the defaults, which show every fault
     double slack = 1;      ///< factor on the limits of a call
@@ -19,7 +19,7 @@ struct Request {
 };
 
 /// Reads [--seed N] [--count N] [--schedule SEED] [--slack X] [--hang SECONDS]. A long run has 10^4 schedules from the
-/// seed of `draw_seed`; a run under the sanitizers has a quarter.
+/// seed of `draw_seed`; a run under the sanitizers has fewer.
 [[nodiscard]] Result<Request> read_arguments(std::span<char*> arguments,
                                              const std::function<std::uint64_t()>& draw_seed);
 [[nodiscard]] Bounds bounds_of(const Request& asked);

@@ -63,9 +63,12 @@ TEST(RegisteredPages, AnyOffsetAndSize) {
                     const Peer peer(**pages);
                     const AddressRange range = (*pages)->whole_pages();
                     auto* const own = reinterpret_cast<std::byte*>(range.begin);
-                    ASSERT_TRUE(std::ranges::equal(peer.whole(), std::span(own, peer.whole().size())));
+                    const auto same = [&] {  // memcmp is fast in builds without optimization, too
+                        return range.empty() || std::memcmp(peer.whole().data(), own, peer.whole().size()) == 0;
+                    };
+                    ASSERT_TRUE(same());
                     fill(memory, 3);
-                    ASSERT_TRUE(std::ranges::equal(peer.whole(), std::span(own, peer.whole().size())));
+                    ASSERT_TRUE(same());
                     if (!range.empty()) {
                         peer.whole()[page / 3] = std::byte{99};
                         EXPECT_EQ(own[page / 3], std::byte{99});
