@@ -40,7 +40,6 @@ Result<void> ShmAddresses::rebind(Arena& arena, std::span<const Buffers> others)
     }
     for (std::size_t i = 0; i < bytes_.size(); ++i)
         addresses.push_back(reached_ == nullptr ? Address{} : arena.find(start(i), bytes_[i]).value_or(Address{}));
-    registered_.resize(addresses.size());
     return renew(arena);
 }
 
@@ -71,6 +70,7 @@ Result<void> ShmAddresses::renew(const Arena& arena) {
     if (!arena.shares()) return {};
     if (Registry::of_process().empty() && std::ranges::count(registered_, nullptr) == std::ssize(registered_))
         return {};
+    registered_.resize(addresses.size());
     bool changed = false;
     const RegisteredPages* asked = nullptr;
     for (std::size_t i = 0; i < addresses.size(); ++i) {
@@ -114,7 +114,8 @@ Result<void> ShmAddresses::kept(Arena& arena) const {
     const std::uint64_t changes = arena.changes();
     if (kept_at_ == changes) return {};
     for (std::size_t i = 0; i < addresses.size(); ++i) {
-        if (!is_shared(addresses[i]) || registered_[i] || arena.find(start(i), 1) == addresses[i]) continue;
+        const bool registered = !registered_.empty() && registered_[i];
+        if (!is_shared(addresses[i]) || registered || arena.find(start(i), 1) == addresses[i]) continue;
         return fail(Code::backend, fmt::format("{} was given back after it was bound", name_of(i)));
     }
     kept_at_ = changes;

@@ -45,7 +45,7 @@ private:
 
     const PeerRegions* reached_ = nullptr;
     std::vector<Index> bytes_;                                  // per address
-    std::vector<std::shared_ptr<RegisteredPages>> registered_;  // per address; null: not registered
+    std::vector<std::shared_ptr<RegisteredPages>> registered_;  // per address, or empty; null: not registered
     mutable std::optional<std::uint64_t> kept_at_;              // Arena::changes() when all was kept
 };
 

@@ -220,6 +220,10 @@ void ShmReducePlan::add_reached(const Array& array) {
 
 // Mailboxes, with each rank adding up for itself, win if reading everything is cheaper than a second barrier. If all
 // ranks want a sum, each of them reads all summands, and through bounce buffers it would read about two.
+bool ShmReducePlan::pays_by_mail(Index taken, Index for_all, Index ranks, Index barrier_bytes) {
+    return taken <= barrier_bytes / ranks && for_all * ranks * (ranks - 1) <= 4 * barrier_bytes;
+}
+
 Result<void> ShmReducePlan::choose(MPI_Comm communicator, Index bounce_bytes) {
     Index scattered = 0;
     Index for_all = 0;
@@ -236,8 +240,7 @@ Result<void> ShmReducePlan::choose(MPI_Comm communicator, Index bounce_bytes) {
     const Index touched = taken - ranks * least[1] - least[2];  // bytes that each rank writes and reads
     store_ = store_for_moved(touched * ranks / 2);              // about half of it is written
     if (others == 0) return {};
-    const Index barrier = signals_->barrier_bytes();
-    if (taken <= barrier / ranks && -least[2] * ranks * others <= 4 * barrier && least[3] != 0) {
+    if (least[3] != 0 && pays_by_mail(taken, -least[2], ranks, signals_->barrier_bytes())) {
         mailboxes_.emplace();
         return {};
     }

@@ -33,6 +33,9 @@ public:
                                                                      Index bounce_bytes,
                                                                      std::chrono::milliseconds timeout);
 
+    /// True if so many ranks add up faster from mailboxes. Each of them takes `taken` bytes of sums, and `for_all` of
+    /// these bytes are sums that all ranks take. pre: barrier_bytes is Signals::barrier_bytes.
+    [[nodiscard]] static bool pays_by_mail(Index taken, Index for_all, Index ranks, Index barrier_bytes);
     /// The smallest bounce buffer among so many ranks.
     [[nodiscard]] static Index smallest_bounce_bytes(Index ranks);
     [[nodiscard]] static std::size_t signal_addresses(std::size_t arrays) { return 4 * arrays; }

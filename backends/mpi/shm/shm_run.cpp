@@ -81,6 +81,14 @@ bool MailedRun::all_have(const Presence& own, std::chrono::microseconds most) {
     return come_ && mailboxes_->all_have(run_, own);
 }
 
+Result<void> MailedRun::finish() {
+    if (!come_ || mail_ != Mail::sent) return ShmRun::finish();
+    while_on_their_way();
+    read();
+    end();
+    return {};
+}
+
 Result<bool> MailedRun::next_by_mail(Slice most) {
     if (mail_ == Mail::sending) {
         const auto free = waiting_.on(mailboxes_->free_for(run_), Signals::Need::all, most);

@@ -57,6 +57,8 @@ public:
     /// Sends the messages unless it must wait for a peer. Writes no target. pre: there are mailboxes.
     void send(const Presence& own) override;
     [[nodiscard]] bool all_have(const Presence& own, std::chrono::microseconds most) override;
+    /// As ShmRun::finish. Messages that have come are read at once.
+    Result<void> finish();
 
 protected:
     /// `mailboxes` is null if the data go another way. Then the run wakes `partners` when it begins.

@@ -1,4 +1,6 @@
 // Sums between the ranks of a node have the same bits as sums with messages, in the memory of any rank.
+#include "backends/mpi/shm/shm_reduce_plan.hpp"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -236,6 +238,40 @@ TEST(Sums, SayHowTheyMove) {
     EXPECT_NE(how.find("sums in one pass through shared memory"), std::string::npos) << how;
     EXPECT_EQ(how.find("messages"), std::string::npos) << how;
     EXPECT_EQ(Executor::prepare(judge(plan, messages->capabilities()), *messages).value().describe(), "messages");
+}
+
+// Of ranks that share cores. Two, four and eight ranks take the share of a barrier for each rank. All messages of an
+// all_reduce together are at most four barriers, which matters from six ranks on.
+TEST(Sums, GoByMailUpToALimit) {
+    constexpr Index barrier = 128 << 10;
+    const auto pays = [](Index taken, Index for_all, Index ranks) {
+        return mpi::ShmReducePlan::pays_by_mail(taken, for_all, ranks, barrier);
+    };
+    for (const Index ranks : {2, 4, 8}) {
+        EXPECT_TRUE(pays(barrier / ranks, 0, ranks));
+        EXPECT_FALSE(pays(barrier / ranks + 1, 0, ranks));
+    }
+    EXPECT_TRUE(pays(barrier / 4, barrier / 4, 4));
+    EXPECT_TRUE(pays(9362, 9362, 8));  // 56 messages
+    EXPECT_FALSE(pays(9363, 9363, 8));
+    EXPECT_TRUE(pays(barrier / 8, 9362, 8));
+    EXPECT_FALSE(pays(barrier / 8, 9363, 8));
+}
+
+// The greatest all_reduce that goes through mailboxes here, and one that has some more bytes.
+TEST(Sums, TheGreatestThatGoesByMail) {
+    const Index ranks = harness().ranks();
+    if (ranks < 2) GTEST_SKIP() << "nothing is added up";
+    const Index barrier = Index{mpi::Signals::share_cores(MPI_COMM_WORLD).value() ? 128 : 16} << 10;
+    const Index bytes = std::min(barrier / ranks, 4 * barrier / (ranks * (ranks - 1))) / 16 * 16;
+    auto backend = backend_with(true, 0, 1 << 20);
+    ASSERT_TRUE(backend);
+    for (const Index more : {0, 16}) {
+        const Plan plan = *plan_of(fmt::format("x={}", ranks), fmt::format("f64[{}]{{U:x}}", (bytes + more) / 8),
+                                   all_reduce, fmt::format("f64[{}]", (bytes + more) / 8));
+        const std::string how = Executor::prepare(judge(plan, backend->capabilities()), *backend).value().describe();
+        EXPECT_EQ(how.find("sums at once through mailboxes") != std::string::npos, more == 0) << how;
+    }
 }
 
 // A sum uses messages only if some of its ranks are on another node.
