@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
+#include <utility>
 
 #include "report/numbers.hpp"
 #include "reshard/execute.hpp"
@@ -59,20 +61,28 @@ public:
         return gather;
     }
 
-    /// Collective: median seconds of the slowest rank.
-    [[nodiscard]] Result<double> seconds(Rank& rank, Index rounds) {
-        std::vector<double> times;
+    /// Collective: the least seconds of some rounds, of the slowest rank. `cut` runs in turn with `whole`, since a link
+    /// can change from one second to the next.
+    struct Seconds {
+        double whole = 0;
+        double cut = 0;
+    };
+    [[nodiscard]] static Result<Seconds> seconds(Rank& rank, Gather& whole, Gather& cut, Index rounds) {
+        std::vector<double> least(2, std::numeric_limits<double>::infinity());
         for (Index round = 0; round <= rounds; ++round) {
-            rank.barrier();
-            const double begin = seconds_now();
-            RESHARD_TRY(auto& ticket, bound_->start());
-            RESHARD_CHECK(ticket->wait());
-            if (round > 0) times.push_back(seconds_now() - begin);  // the first one warms up
+            for (const auto& [gather, fastest] : {std::pair{&whole, &least[0]}, std::pair{&cut, &least[1]}}) {
+                rank.barrier();
+                const double begin = seconds_now();
+                RESHARD_TRY(auto& ticket, gather->bound_->start());
+                RESHARD_CHECK(ticket->wait());
+                if (round > 0) *fastest = std::min(*fastest, seconds_now() - begin);  // the first one warms up
+            }
         }
-        return largest(rank, std::vector<double>{median(std::move(times))}).front();
+        const std::vector<double> slowest = largest(rank, least);
+        return Seconds{slowest[0], slowest[1]};
     }
 
-    /// Collective: the same of so many slices of arithmetic, without a transfer or beside one.
+    /// Collective: median seconds of so many slices of arithmetic of the slowest rank, beside a transfer or not.
     [[nodiscard]] Result<double> work_seconds(Rank& rank, Index rounds, Index slices, Index times, bool beside) {
         Arithmetic work;
         std::vector<double> taken;
@@ -112,17 +122,16 @@ Result<void> measure_pieces(Rank& rank, Index rounds, Machine& machine) {
     Split split = even_split(0, rows, rows / pieces);
     split.overlapped = true;
     RESHARD_TRY(auto& cut, Gather::make(rank, split));
-    RESHARD_TRY(const auto& whole_seconds, whole.seconds(rank, rounds));
-    RESHARD_TRY(const auto& cut_seconds, cut.seconds(rank, rounds));
+    RESHARD_TRY(const auto& seconds, Gather::seconds(rank, whole, cut, rounds));
     const Level& level = machine.levels.back();
     const Index messages = rank.size() - 1;
     const auto latency = static_cast<double>(level.start_ps + level.latency_ps * messages);
-    const double more = (cut_seconds - whole_seconds) * second_ps / static_cast<double>(pieces - 1) - latency;
+    const double more = (seconds.cut - seconds.whole) * second_ps / static_cast<double>(pieces - 1) - latency;
     machine.piece_ps = std::max<Index>(static_cast<Index>(more), 0);
 
     // Half as long as the transfer, so that all of it runs beside one.
     const Index times = Arithmetic().times_in_a_slice();
-    const Index slices = std::max<Index>(static_cast<Index>(cut_seconds / 2 / slice_seconds), 1);
+    const Index slices = std::max<Index>(static_cast<Index>(seconds.cut / 2 / slice_seconds), 1);
     RESHARD_TRY(const auto& alone, cut.work_seconds(rank, rounds, slices, times, false));
     RESHARD_TRY(const auto& beside, cut.work_seconds(rank, rounds, slices, times, true));
     machine.slowed_percent = std::max<Index>(static_cast<Index>(100 * beside / alone + 0.5), 100);
