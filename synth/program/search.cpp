@@ -10,6 +10,7 @@ namespace {
 
 constexpr int justified_max = 4000;  // activities; in larger programs the lists alone are close to the bound
 constexpr int exact_first_max = 16;  // activities whose orders are searched completely before any local search
+static_assert(exact_first_max <= exact_activities_max);
 
 std::optional<Order> fitting(const Activities& program, const Paths& paths, std::vector<Index>* needed) {
     for (const int kind : {0, 1, 2}) {
