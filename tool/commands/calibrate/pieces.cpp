@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
-#include <utility>
 
 #include "report/numbers.hpp"
 #include "reshard/execute.hpp"
@@ -61,24 +60,22 @@ public:
         return gather;
     }
 
-    /// Collective: the least seconds of some rounds, of the slowest rank. `cut` runs in turn with `whole`, since a link
-    /// can change from one second to the next.
     struct Seconds {
-        double whole = 0;
-        double cut = 0;
+        double whole = std::numeric_limits<double>::infinity();
+        double cut = std::numeric_limits<double>::infinity();
     };
+    /// Collective: the least seconds of each in some rounds, of the slowest rank. Both run in each round, since a link
+    /// can change from one second to the next.
     [[nodiscard]] static Result<Seconds> seconds(Rank& rank, Gather& whole, Gather& cut, Index rounds) {
-        std::vector<double> least(2, std::numeric_limits<double>::infinity());
+        Seconds least;
         for (Index round = 0; round <= rounds; ++round) {
-            for (const auto& [gather, fastest] : {std::pair{&whole, &least[0]}, std::pair{&cut, &least[1]}}) {
-                rank.barrier();
-                const double begin = seconds_now();
-                RESHARD_TRY(auto& ticket, gather->bound_->start());
-                RESHARD_CHECK(ticket->wait());
-                if (round > 0) *fastest = std::min(*fastest, seconds_now() - begin);  // the first one warms up
-            }
+            RESHARD_TRY(const auto& in_whole, whole.once(rank));
+            RESHARD_TRY(const auto& in_pieces, cut.once(rank));
+            if (round == 0) continue;  // the first one warms up
+            least.whole = std::min(least.whole, in_whole);
+            least.cut = std::min(least.cut, in_pieces);
         }
-        const std::vector<double> slowest = largest(rank, least);
+        const std::vector<double> slowest = largest(rank, std::vector<double>{least.whole, least.cut});
         return Seconds{slowest[0], slowest[1]};
     }
 
@@ -104,6 +101,15 @@ public:
     }
 
 private:
+    // Collective: this rank's seconds of one run.
+    [[nodiscard]] Result<double> once(Rank& rank) {
+        rank.barrier();
+        const double begin = seconds_now();
+        RESHARD_TRY(auto& ticket, bound_->start());
+        RESHARD_CHECK(ticket->wait());
+        return seconds_now() - begin;
+    }
+
     Gather(Executor executor, Index ranks)
         : executor_(std::move(executor)),
           mine_(static_cast<std::size_t>(rows * columns), 1.0F),
