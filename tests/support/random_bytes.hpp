@@ -1,8 +1,10 @@
-// Drawn bytes and numbers for tests of copies and digests.
+// Drawn bytes and numbers for tests of copies and digests, and a comparison of bytes.
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "reshard/layout.hpp"
@@ -20,6 +22,11 @@ inline Bytes random_bytes(Random& random, Index bytes) {
     Bytes made(static_cast<std::size_t>(bytes));
     for (std::byte& byte : made) byte = static_cast<std::byte>(random());
     return made;
+}
+
+/// By memcmp, which is fast in builds without optimization, too.
+[[nodiscard]] inline bool same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {
+    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
 }  // namespace reshard::test

@@ -3,12 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <map>
 
 #include "conformance/array.hpp"
 #include "reshard/program/run.hpp"
 #include "reshard/program/schedule.hpp"
+#include "support/random_bytes.hpp"
 
 namespace reshard::conformance {
 
@@ -85,11 +85,7 @@ private:
     }
     void expect_values(const std::string& array, const Layout& layout, std::span<const std::byte> tile) const {
         const auto bytes = values(array, layout);
-        EXPECT_TRUE(same(tile, bytes)) << array << " on rank " << rank_;
-    }
-    // memcmp is fast in builds without optimization, too.
-    [[nodiscard]] static bool same(std::span<const std::byte> a, std::span<const std::byte> b) {
-        return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
+        EXPECT_TRUE(test::same_bytes(tile, bytes)) << array << " on rank " << rank_;
     }
     // Compares the part of a tile that has arrived. `tile` is dense.
     void expect_part(const ProgramUse& use, const TaskPiece& piece, std::span<const std::byte> tile) {
@@ -105,7 +101,8 @@ private:
             const auto has = [&](const Interval& one) { return one.begin <= index && index < one.end; };
             if (std::ranges::none_of(piece.part, has)) continue;
             ++rows_;
-            EXPECT_TRUE(same(tile.subspan(row * inner, inner), std::span(bytes).subspan(row * inner, inner)))
+            EXPECT_TRUE(
+                test::same_bytes(tile.subspan(row * inner, inner), std::span(bytes).subspan(row * inner, inner)))
                 << use.array << " row " << row << " in piece " << piece.place << " on rank " << rank_;
         }
         if (piece.place + 1 < piece.count) return;

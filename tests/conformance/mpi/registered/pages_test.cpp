@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <fstream>
 #include <numeric>
 #include <thread>
@@ -19,6 +18,7 @@
 #include "backends/mpi/shm/registry.hpp"
 #include "conformance/mpi/children.hpp"
 #include "conformance/mpi/registered/mapped.hpp"
+#include "support/random_bytes.hpp"
 
 namespace reshard::mpi {
 namespace {
@@ -63,12 +63,9 @@ TEST(RegisteredPages, AnyOffsetAndSize) {
                     const Peer peer(**pages);
                     const AddressRange range = (*pages)->whole_pages();
                     auto* const own = reinterpret_cast<std::byte*>(range.begin);
-                    const auto same = [&] {  // memcmp is fast in builds without optimization, too
-                        return range.empty() || std::memcmp(peer.whole().data(), own, peer.whole().size()) == 0;
-                    };
-                    ASSERT_TRUE(same());
+                    ASSERT_TRUE(reshard::test::same_bytes(peer.whole(), std::span(own, peer.whole().size())));
                     fill(memory, 3);
-                    ASSERT_TRUE(same());
+                    ASSERT_TRUE(reshard::test::same_bytes(peer.whole(), std::span(own, peer.whole().size())));
                     if (!range.empty()) {
                         peer.whole()[page / 3] = std::byte{99};
                         EXPECT_EQ(own[page / 3], std::byte{99});
