@@ -240,8 +240,8 @@ TEST(Sums, SayHowTheyMove) {
     EXPECT_EQ(Executor::prepare(judge(plan, messages->capabilities()), *messages).value().describe(), "messages");
 }
 
-// Of ranks that share cores. Two, four and eight ranks take the share of a barrier for each rank. All messages of an
-// all_reduce together are at most four barriers, which matters from six ranks on.
+// These limits are for ranks that share cores. Each rank may take the bytes of a barrier, divided by the ranks. All
+// messages of an all_reduce together are at most four barriers, which matters from six ranks on.
 TEST(Sums, GoByMailUpToALimit) {
     constexpr Index barrier = 128 << 10;
     const auto pays = [](Index taken, Index for_all, Index ranks) {

@@ -1,5 +1,4 @@
-// What a rank does while it waits for ranks of other nodes: how often it looks for letters, and whether it lets other
-// ranks of its machine run.
+// A rank that waits for ranks of other nodes seldom looks for letters, and lets other ranks of its machine run.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
